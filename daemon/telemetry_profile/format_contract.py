@@ -147,7 +147,7 @@ class Device:
 
     def without_first_collective(self) -> Split | None:
         """Return the split outside an unusually long first collective, if there is one."""
-        return None if self.first_collective is None else self.limited(self.first_collective.rest)
+        return None if self.first_collective is None else self.known_values_of(self.first_collective.rest)
 
     def without(self, *parts: str) -> Device:
         """Return the device without the values named `parts`."""
@@ -173,7 +173,7 @@ class Device:
             without_gaps=None,
         )
 
-    def limited(self, part: Split) -> Split:
+    def known_values_of(self, part: Split) -> Split:
         """Return `part` without the values that are unknown in the device's whole split."""
         pairs = zip(self.split.values(), part.values(), strict=True)
         return Split(*(None if whole is None else value for whole, value in pairs))

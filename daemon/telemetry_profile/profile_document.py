@@ -308,7 +308,7 @@ def _device_to_json(rank: UsualStep, achieved: AchievedFlops | None, telemetry: 
         achieved=achieved,
         telemetry=telemetry,
         gaps=tuple(GapJson(gap.since_ns / _SECOND_NS, gap.length_ns / _SECOND_NS) for gap in device.gaps),
-        without_gaps=_split_to_json(device.without_gaps and device.limited(device.without_gaps)),
+        without_gaps=_split_to_json(device.without_gaps and device.known_values_of(device.without_gaps)),
         files=member.files,
     )
 

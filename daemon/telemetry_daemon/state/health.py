@@ -119,7 +119,7 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
     return started if previous.state in SUCCESSFUL else previous.fails_since
 
 
-def list_end_times(healths: Iterable[Health], now: float) -> dict[str, float]:
+def list_failure_times(healths: Iterable[Health], now: float) -> dict[str, float]:
     """Map each source whose most frequent device list has failed or expired to the time of this failure or expiry."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
@@ -127,11 +127,11 @@ def list_end_times(healths: Iterable[Health], now: float) -> dict[str, float]:
         is_list = health.lists_devices and health.state not in OF_ALL_POLLS
         if is_list and (previous is None or _TIERS.index(health.tier) < _TIERS.index(previous.tier)):
             most_frequent[health.source] = health
-    end_times = {source: _list_end_time(health, now) for source, health in most_frequent.items()}
-    return {source: since for source, since in end_times.items() if since is not None}
+    failure_times = {source: _list_failure_time(health, now) for source, health in most_frequent.items()}
+    return {source: since for source, since in failure_times.items() if since is not None}
 
 
-def _list_end_time(health: Health, now: float) -> float | None:
+def _list_failure_time(health: Health, now: float) -> float | None:
     if health.state in SUCCESSFUL:
         return None if is_up(health, now) else health.expires
     return health.fails_since
@@ -176,7 +176,6 @@ def source_status(
 
 
 def _deciding_polls(healths: Sequence[Health]) -> Sequence[Health]:
-    """Return the polls that determine a source's state."""
     list_polls = [health for health in healths if health.lists_devices]
     if list_polls and all(health.state == "not_supported" for health in list_polls):
         return [replace(health, state="failed", reason="not_understood") for health in list_polls]

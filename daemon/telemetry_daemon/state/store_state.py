@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from telemetry_daemon.state.health import SourceFacts, StatusInput, expiry_time, list_end_times
+from telemetry_daemon.state.health import SourceFacts, StatusInput, expiry_time, list_failure_times
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.merge.merge_state import MergeState
 from telemetry_parsers.merge.merged import MergedNode
@@ -69,7 +69,7 @@ class StoreState:
 
     def current_reports(self, now: float) -> list[CheckedReport]:
         """Return all reports except outdated device lists."""
-        ended = list_end_times(self.healths.values(), now)
+        ended = list_failure_times(self.healths.values(), now)
         return [
             checked
             for checked in self.reports.values()
@@ -83,11 +83,11 @@ class StoreState:
             for health in self.healths.values()
             if health.lists_devices and health.source in self.sources and health.state in _MAY_HAVE_DEVICES
         ]
-        end_times = list_end_times(self.healths.values(), now)
+        failure_times = list_failure_times(self.healths.values(), now)
         working_sources = {
             health.source
             for health in list_healths
-            if is_up(health, now) and health.state != "released" and health.source not in end_times
+            if is_up(health, now) and health.state != "released" and health.source not in failure_times
         }
         times: dict[str, float | None] = {}
         for health in list_healths:

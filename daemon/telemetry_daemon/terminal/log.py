@@ -28,7 +28,7 @@ _NOT_PRINTABLE_ASCII = re.compile(r"[^\x20-\x7e]")
 _UNQUOTED = re.compile(r'[^\s"=\\]+\Z')
 
 Scalar = str | int | float | bool | None
-Facts = dict[str, Scalar]
+Fields = dict[str, Scalar]
 
 
 def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
@@ -97,7 +97,7 @@ class _DeferringHandler(logging.Handler):
 class _LineHandler(logging.Handler):
     """Writes each record as a line, and reports how many lines were lost."""
 
-    def __init__(self, writer: _LineWriter, render: Callable[[Facts], str], *, is_journal: bool) -> None:
+    def __init__(self, writer: _LineWriter, render: Callable[[Fields], str], *, is_journal: bool) -> None:
         super().__init__()
         self._writer = writer
         self._render = render
@@ -125,12 +125,12 @@ class _LineHandler(logging.Handler):
             )
 
     def _format_line(self, record: logging.LogRecord) -> str:
-        facts = _facts_of(record)
+        fields = _fields_of(record)
         if not self._is_journal:
-            return self._render(facts)
+            return self._render(fields)
         if self._render is _format_text:
-            del facts["time"]  # journald adds a timestamp
-        return f"<{_level_of(record.levelno)[1]}>{self._render(facts)}"
+            del fields["time"]  # journald adds a timestamp
+        return f"<{_level_of(record.levelno)[1]}>{self._render(fields)}"
 
 
 class _LineWriter:
@@ -161,13 +161,13 @@ class _LineWriter:
             return False
 
 
-def _make_record(level: int, message: str, **facts: Scalar) -> logging.LogRecord:
-    return logging.makeLogRecord({"levelno": level, "msg": message, "name": __name__, **facts})
+def _make_record(level: int, message: str, **fields: Scalar) -> logging.LogRecord:
+    return logging.makeLogRecord({"levelno": level, "msg": message, "name": __name__, **fields})
 
 
-def _facts_of(record: logging.LogRecord) -> Facts:
+def _fields_of(record: logging.LogRecord) -> Fields:
     """Return the standard fields of a record, followed by the fields from `extra`."""
-    facts: Facts = {
+    fields: Fields = {
         "time": _format_time(record.created),
         "level": _level_of(record.levelno)[0],
         "msg": _shorten(record.getMessage()),
@@ -175,26 +175,26 @@ def _facts_of(record: logging.LogRecord) -> Facts:
     }
     for key, value in vars(record).items():
         if key not in _STANDARD_ATTRIBUTES:
-            facts[f"{key}_" if key in facts else key] = _to_scalar(value)
+            fields[f"{key}_" if key in fields else key] = _to_scalar(value)
     if record.exc_info:
-        facts["traceback"] = _shorten(logging.Formatter().formatException(record.exc_info))
-    return facts
+        fields["traceback"] = _shorten(logging.Formatter().formatException(record.exc_info))
+    return fields
 
 
-def _format_text(facts: Facts) -> str:
+def _format_text(fields: Fields) -> str:
     """Return `time level=… msg="…" key=value …`, without the logger's name."""
-    message = f"level={facts['level']} msg={_quote(str(facts['msg']))}"
+    message = f"level={fields['level']} msg={_quote(str(fields['msg']))}"
     pairs = [
-        f"{key}={_format_value(value)}" for key, value in facts.items() if key not in ("time", "level", "msg", "logger")
+        f"{key}={_value_text(value)}" for key, value in fields.items() if key not in ("time", "level", "msg", "logger")
     ]
-    return " ".join([*([str(facts["time"])] if "time" in facts else []), message, *pairs])
+    return " ".join([*([str(fields["time"])] if "time" in fields else []), message, *pairs])
 
 
-def _format_json(facts: Facts) -> str:
-    return _printable(json.dumps(facts, ensure_ascii=False))
+def _format_json(fields: Fields) -> str:
+    return _printable(json.dumps(fields, ensure_ascii=False))
 
 
-_RENDERERS: Mapping[str, Callable[[Facts], str]] = {"text": _format_text, "json": _format_json}
+_RENDERERS: Mapping[str, Callable[[Fields], str]] = {"text": _format_text, "json": _format_json}
 
 
 def _format_time(seconds: float) -> str:
@@ -212,7 +212,7 @@ def _to_scalar(value: object) -> Scalar:
     return _shorten(str(value))
 
 
-def _format_value(value: Scalar) -> str:
+def _value_text(value: Scalar) -> str:
     if not isinstance(value, str):
         return json.dumps(value)
     return value if _UNQUOTED.match(value) and value.isprintable() else _quote(value)

@@ -75,7 +75,6 @@ def find_files(paths: Sequence[str]) -> list[ProfileFile]:
 
 
 def _walk_files(folder: str, depth: int) -> Iterator[str]:
-    """Yield the paths of the regular files below a folder."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):

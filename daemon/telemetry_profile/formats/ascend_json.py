@@ -238,7 +238,6 @@ def _node_digest(address: str) -> str:
 
 
 def _read_nodes(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read the folder name of each node."""
     pairs = [line.split() for line in islice(lines, _MAX_NODES)]
     folders = tuple(NodeFolder(_node_digest(pair[0]), pair[1]) for pair in pairs if len(pair) > 1)
     return Facts("ascend-nodes", _TOOL, node_folders=folders)

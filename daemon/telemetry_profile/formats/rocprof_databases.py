@@ -111,7 +111,6 @@ class _Process:
         return next((text(_value_in(text(extdata), "message")) for (extdata,) in rows), "")
 
     def _rows(self, table: str, column_names: Sequence[str]) -> Iterator[Row]:
-        """Yield these columns for each row of a table."""
         full_name = f"{table}{self._suffix}"
         return select(self._tables, full_name, [self._expression(full_name, name) for name in column_names])
 

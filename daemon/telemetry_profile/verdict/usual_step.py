@@ -87,7 +87,7 @@ def _whole_time(member: Member, left_out: Sequence[str]) -> UsualStep:
         length = device.first_collective.length_ns / 1e6
         sentences.append(f"the first collective, {length:,.1f} ms (ranks were waiting for each other's profiler)")
     if device.without_gaps is not None:
-        launching_ns, without_gaps = device.split.launching_ns, device.limited(device.without_gaps)
+        launching_ns, without_gaps = device.split.launching_ns, device.known_values_of(device.without_gaps)
         # The result is a lower bound, because some gaps are not part of `launching_ns`.
         min_launching_ns = (launching_ns or 0) - sum(gap.length_ns for gap in device.gaps)
         split = replace(

@@ -78,7 +78,6 @@ def load_config(file: str) -> LoadedWebConfig:
 
 
 def _read_and_watch(file: str) -> tuple[WebConfig, FileWatch]:
-    """Return the configuration, and a watch for changes to the files."""
     names: tuple[str, ...] = (file,)
     while True:
         watch = FileWatch(names)  # before the files are read, so that no change is missed

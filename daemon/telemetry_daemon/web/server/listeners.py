@@ -38,9 +38,9 @@ _WORD_BYTES = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listener:
-    """A listening socket, with the actual port in `address`."""
+    """A listening socket. `setting` is the configured address, and `address` has the actual port."""
 
-    text: str
+    setting: str
     socket: socket.socket
     address: str
     inode: int = 0
@@ -55,26 +55,26 @@ class Listener:
         self.socket.close()
 
 
-def open_listener(text: str, old_listeners: Iterable[Listener] = ()) -> Listener:
+def open_listener(setting: str, old_listeners: Iterable[Listener] = ()) -> Listener:
     """Return a socket that listens at this address. Raises WebError."""
-    address = parse_address(text)
+    address = parse_address(setting)
     try:
         if isinstance(address, UnixAddress):
-            return _listen_unix(text, address.path)
-        return _listen_tcp(text, address, [old for old in old_listeners if old.socket.family != socket.AF_UNIX])
+            return _listen_unix(setting, address.path)
+        return _listen_tcp(setting, address, [old for old in old_listeners if old.socket.family != socket.AF_UNIX])
     except UnsafeError as error:
-        raise ListenError(f"cannot listen on {text}: {error}") from error
+        raise ListenError(f"cannot listen on {setting}: {error}") from error
     except OSError as error:
         if error.errno == errno.EADDRINUSE and isinstance(address, TcpAddress):
-            remedy = _describe_port_conflict(text, address)
+            remedy = _describe_port_conflict(setting, address)
         else:
             remedy = _REMEDIES.get(error.errno or 0, error.strerror or str(error))
-        raise ListenError(f"cannot listen on {text}: {remedy}") from error
+        raise ListenError(f"cannot listen on {setting}: {remedy}") from error
 
 
-def _describe_port_conflict(text: str, address: TcpAddress) -> str:
+def _describe_port_conflict(setting: str, address: TcpAddress) -> str:
     port = address.port
-    local_address = _resolve(text, address)[1][:2] if address.host else ("::", port)
+    local_address = _resolve(setting, address)[1][:2] if address.host else ("::", port)
     try:
         users_by_inode = {
             inode: uid
@@ -104,35 +104,37 @@ def _accepts(listening_at: object, local_address: object) -> bool:
     return listening_at[1] == local_address[1] and listening_at[0] in {host, wildcard, "::"}
 
 
-def _listen_unix(text: str, path: str) -> Listener:
+def _listen_unix(setting: str, path: str) -> Listener:
     try:
-        return listen_on_unix_socket(text, bind_unix_socket(Path(path)), path)
+        return listen_on_unix_socket(setting, bind_unix_socket(Path(path)), path)
     except FileExistsError as error:
-        raise WebError(f"cannot listen on {text}: {error.strerror}; remove the file or choose another path") from None
+        raise WebError(
+            f"cannot listen on {setting}: {error.strerror}; remove the file or choose another path"
+        ) from None
 
 
-def listen_on_unix_socket(address: str, unix_socket: socket.socket, path: str) -> Listener:
+def listen_on_unix_socket(setting: str, unix_socket: socket.socket, path: str) -> Listener:
     """Listen on a Unix socket that is already bound to this path."""
     try:
         unix_socket.listen(BACKLOG)
         unix_socket.settimeout(0)
-        return Listener(address, unix_socket, f"{UNIX_PREFIX}{path}", Path(path).stat().st_ino)
+        return Listener(setting, unix_socket, f"{UNIX_PREFIX}{path}", Path(path).stat().st_ino)
     except BaseException:
         unix_socket.close()
         raise
 
 
-def _listen_tcp(text: str, address: TcpAddress, old_listeners: list[Listener]) -> Listener:
+def _listen_tcp(setting: str, address: TcpAddress, old_listeners: list[Listener]) -> Listener:
     if address.host:
-        family, sockaddr = _resolve(text, address)
+        family, sockaddr = _resolve(setting, address)
         listening_socket = _open_socket(family, sockaddr, old_listeners)
     else:
         listening_socket = _open_on_all_interfaces(address.port, old_listeners)
     host, port = listening_socket.getsockname()[:2]
-    return Listener(text, listening_socket, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    return Listener(setting, listening_socket, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
 
 
-def _resolve(text: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
+def _resolve(setting: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
     """Return a name's first address, preferably IPv4, as exporters in Go do."""
     # For a str, Python would load the IDNA codec, which stays in memory.
     host = address.host.encode("ascii") if address.host.isascii() else address.host
@@ -140,7 +142,7 @@ def _resolve(text: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
         entries = socket.getaddrinfo(host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
         raise ListenError(
-            f"cannot listen on {text}: the name {address.host!r} cannot be resolved; check it, or give an IP address"
+            f"cannot listen on {setting}: the name {address.host!r} cannot be resolved; check it, or give an IP address"
         ) from error
     family, _, _, _, sockaddr = next((entry for entry in entries if entry[0] == socket.AF_INET), entries[0])
     return family, sockaddr

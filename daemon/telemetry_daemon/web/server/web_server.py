@@ -91,7 +91,7 @@ class WebServer:
     async def start_on(self, listener: Listener, is_admitted: Callable[[socket.socket], bool]) -> None:
         """Serve admitted clients of an open listener, without passwords."""
         self._is_admitted = is_admitted
-        self._listen = (listener.text,)
+        self._listen = (listener.setting,)
         self._serve([listener], AccessControl(load_config("")))
 
     def _serve(self, listeners: Sequence[Listener], access: AccessControl) -> None:
@@ -116,7 +116,7 @@ class WebServer:
         served = [*kept_listeners, *new_listeners]
         # If a new address includes an old one, the old listener stays open, because closing it could lose a client.
         closing_addresses = [
-            listener.text for listener in old_listeners if not is_listening_at(served, listener.socket.getsockname())
+            listener.setting for listener in old_listeners if not is_listening_at(served, listener.socket.getsockname())
         ]
         closing_acceptors = [self._acceptors.pop(address) for address in closing_addresses]
         for acceptor in closing_acceptors:
@@ -165,7 +165,7 @@ class WebServer:
                 listener, self._create_connection, self._shared.open_connections.evict_oldest, self._clients_per_round
             )
             acceptor.task.add_done_callback(self._on_acceptor_end)
-            self._acceptors[listener.text] = acceptor
+            self._acceptors[listener.setting] = acceptor
 
     def _allow_hosts(self, names: Sequence[str]) -> None:
         """Accept requests for these host names and the configured addresses."""
@@ -207,7 +207,7 @@ class _Acceptor:
         self._is_stopping = False
         self._max_per_round = max_per_round
         self._limit_of_round = CLIENTS_PER_ROUND
-        self.task = asyncio.get_running_loop().create_task(self._run(), name=f"accept {listener.text}")
+        self.task = asyncio.get_running_loop().create_task(self._run(), name=f"accept {listener.setting}")
 
     async def stop(self) -> None:
         """Stop accepting clients."""
