@@ -74,8 +74,8 @@ def _pass_key(name: str, value: Any, keys: dict[str, Any], reader: TraceReader |
 
 def _problems_of(damage: Damage) -> tuple[Problem, ...]:
     problems = []
-    if damage.events:
-        problems.append(Problem("events", f"{damage.events} ignored: unreadable"))
+    if damage.unreadable_events:
+        problems.append(Problem("events", f"{damage.unreadable_events} ignored: unreadable"))
     if damage.is_cut:
         problems.append(Problem("end", "the file is truncated or damaged: the rest is missing"))
     return tuple(problems)
@@ -175,12 +175,12 @@ def _read_stray_events(window: Window, damage: Damage) -> tuple[list[Event], boo
     text = _text(window.data)
     decoded = decode_singly(text)
     window.data = _bytes(text[decoded.consumed :])
-    damage.events += decoded.lost
+    damage.unreadable_events += decoded.lost
     if not decoded.is_last:
         if window.has_ended:
             damage.is_cut = True
         elif len(window.data) > MAX_EVENT_BYTES:
-            damage.events += 1
+            damage.unreadable_events += 1
             _skip_event(window)
     return decoded.events, decoded.is_last
 

@@ -71,7 +71,7 @@ class Event(msgspec.Struct, gc=False):
 class Damage:
     """The number of unreadable events, and whether the end of the trace is missing."""
 
-    events: int = 0
+    unreadable_events: int = 0
     is_cut: bool = False
 
 

@@ -105,7 +105,7 @@ NSYS = TextFormat("nsys-stats", "Nsight Systems", _recognises_nsys, _read_nsys)
 
 
 _NVPROF_SEARCHED_LINES = 200
-_RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # the number of the execution, after the kernel's name
+_EXECUTION_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # the number of the execution, after the kernel's name
 _HOST_TYPE = "API calls"
 # In files without a type column, only names identify host calls.
 _HOST = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue|Gpu page fault)")
@@ -134,7 +134,7 @@ def _read_nvprof(_clue: Clue, lines: Iterable[str]) -> Facts:
                 kind = row.text("kind")
                 sums.add(row, work_of(name), is_host=kind == _HOST_TYPE or (not kind and bool(_HOST.match(name))))
             else:
-                _add_execution(_RUN_NUMBER.sub("", row.text("name")), row, timeline)
+                _add_execution(_EXECUTION_NUMBER.sub("", row.text("name")), row, timeline)
     devices = timeline.devices() or device_of_kernels(sums.kernels)
     problems = (*timeline.problems(), *row_problem(sums.invalid_rows))
     return Facts("nvprof-csv", "nvprof", devices=devices, calls=(*sums.calls, *timeline.calls()), problems=problems)
@@ -155,7 +155,7 @@ _REMARK = "Nsight Compute runs each kernel alone and many times: the times do no
 
 
 @dataclass(slots=True)
-class _Run:
+class _Execution:
     name: str
     grid: str
     block: str
@@ -215,7 +215,7 @@ def _recognises_ncu(clue: Clue) -> bool:
 def _read_ncu(_clue: Clue, lines: Iterable[str]) -> Facts:
     line_iterator = iter(lines)
     headings = _find_ncu_headings(line_iterator) or []
-    runs: dict[str, _Run] = {}
+    executions: dict[str, _Execution] = {}
     decimal_separator = _DecimalSeparator()
     garbled_count = 0
     units: Mapping[str, str] = {}
@@ -228,14 +228,15 @@ def _read_ncu(_clue: Clue, lines: Iterable[str]) -> Facts:
         if not row["ID"].strip():  # the row of units in `--page raw`
             units = row
             continue
-        run = runs.setdefault(
-            row["ID"], _Run(row["Kernel Name"], _shape(row.get("Grid Size", "")), _shape(row.get("Block Size", "")))
+        execution = executions.setdefault(
+            row["ID"],
+            _Execution(row["Kernel Name"], _shape(row.get("Grid Size", "")), _shape(row.get("Block Size", ""))),
         )
         for cell in cells:
             decimal_separator.update(cell)
         for name, unit, value in _metrics(row, units):
-            _set_metric(run, name, unit, value)
-    kernels, ambiguous_count = _ncu_kernels(runs.values(), decimal_separator)
+            _set_metric(execution, name, unit, value)
+    kernels, ambiguous_count = _ncu_kernels(executions.values(), decimal_separator)
     counts_and_messages = (
         (ambiguous_count, "ignored: a comma or dot may separate thousands or decimals; export in the C locale"),
         (garbled_count, "ignored: garbled"),
@@ -253,12 +254,12 @@ def _metrics(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple
             yield name, units.get(name, ""), row[name]
 
 
-def _set_metric(run: _Run, name: str, unit: str, value: str) -> None:
+def _set_metric(execution: _Execution, name: str, unit: str, value: str) -> None:
     """Store a duration or occupancy as text until the decimal separator is known."""
-    if name in _DURATIONS and run.duration is None:
-        run.duration = value, unit
-    elif name in _OCCUPANCY and run.occupancy is None:
-        run.occupancy = value
+    if name in _DURATIONS and execution.duration is None:
+        execution.duration = value, unit
+    elif name in _OCCUPANCY and execution.occupancy is None:
+        execution.occupancy = value
 
 
 def _shape(printed: str) -> str:
@@ -266,26 +267,26 @@ def _shape(printed: str) -> str:
     return "×".join(numbers) if len(numbers) <= 3 else ""
 
 
-def _ncu_kernels(runs: Iterable[_Run], decimal_separator: _DecimalSeparator) -> tuple[list[Kernel], int]:
-    runs_by_name: dict[str, list[tuple[int, _Run]]] = {}
+def _ncu_kernels(executions: Iterable[_Execution], decimal_separator: _DecimalSeparator) -> tuple[list[Kernel], int]:
+    executions_by_name: dict[str, list[tuple[int, _Execution]]] = {}
     ambiguous_count = 0
-    for run in runs:
-        printed, unit = run.duration or ("", "")
+    for execution in executions:
+        printed, unit = execution.duration or ("", "")
         number_text = decimal_separator.normalized(printed, unit)
         ambiguous_count += number_text is None
         scale = UNITS.get(unit.strip().lower())
         duration = nanoseconds(number_text, scale) if number_text and scale else None
         if duration is not None:
-            runs_by_name.setdefault(run.name, []).append((duration, run))
-    kernels = [_ncu_kernel(name, kernel_runs, decimal_separator) for name, kernel_runs in runs_by_name.items()]
+            executions_by_name.setdefault(execution.name, []).append((duration, execution))
+    kernels = [_ncu_kernel(name, group, decimal_separator) for name, group in executions_by_name.items()]
     return kernels, ambiguous_count
 
 
-def _ncu_kernel(name: str, runs: list[tuple[int, _Run]], decimal_separator: _DecimalSeparator) -> Kernel:
-    longest_ns, longest = max(runs, key=lambda run: run[0])
-    total = sum(duration for duration, _ in runs)
+def _ncu_kernel(name: str, executions: list[tuple[int, _Execution]], decimal_separator: _DecimalSeparator) -> Kernel:
+    longest_ns, longest = max(executions, key=lambda execution: execution[0])
+    total = sum(duration for duration, _ in executions)
     occupancy = _parse_ratio(decimal_separator.normalized(longest.occupancy or "", ""))
-    return Kernel(name, work_of(name), len(runs), total, longest_ns, longest.grid, longest.block, occupancy)
+    return Kernel(name, work_of(name), len(executions), total, longest_ns, longest.grid, longest.block, occupancy)
 
 
 def _parse_ratio(percent: str | None) -> float | None:
