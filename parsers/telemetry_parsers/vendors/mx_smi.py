@@ -207,13 +207,13 @@ def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _read_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line, draft: Draft) -> None:
-    read_cells = [reader.read(cell) for reader, cell in zip(readers, cells, strict=False)]
-    pairs = [pair for cell in read_cells for pair in cell or ()]
+    contents = [reader.read(cell) for reader, cell in zip(readers, cells, strict=False)]
+    pairs = [pair for cell in contents for pair in cell or ()]
     ids = {target.key: units.integer(text) for group, text in pairs for target in group if target.kind == "identity"}
     gpu, slice_number = ids.get("index"), ids.get("partition")
     parent = draft.positions().get(gpu) if gpu is not None else None
-    if parent is None or slice_number is None or None in read_cells or len(cells) != len(readers):
-        draft.add_problem(line.where, f"the GPU of this slice is not listed: {quote(line.text)}")
+    if parent is None or slice_number is None or None in contents or len(cells) != len(readers):
+        draft.add_problem(line.where, f"the row of a slice is malformed, or its GPU is not listed: {quote(line.text)}")
         return
     slice_device = draft.device((gpu, slice_number))
     draft.set_partition(slice_device, parent, str(slice_number))

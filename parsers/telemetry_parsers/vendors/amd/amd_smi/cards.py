@@ -148,20 +148,20 @@ def _blocks_of_partition(partitions: Mapping[str, list[Block]], name: str) -> li
 
 def _has_repeated_reading(blocks: Sequence[Block]) -> bool:
     """Return whether two of these blocks have an entry for the same reading."""
-    previous: set[_EntryKey] = set()
+    previous_keys: set[_EntryKey] = set()
     for block in blocks if len(blocks) > 1 else ():
         keys = set(map(_entry_key, block.entries))
-        if any(field_path(path) in FIELDS for path, _ in previous & keys):
+        if any(field_path(path) in FIELDS for path, _ in previous_keys & keys):
             return True
-        previous |= keys
+        previous_keys |= keys
     return False
 
 
 def _merge_blocks(blocks: Sequence[Block]) -> Block:
     """Merge the entries of all blocks into one block. Later blocks take precedence."""
     entries = [(position, entry) for position, block in enumerate(blocks) for entry in block.entries]
-    latest = {_entry_key(entry): position for position, entry in entries}
-    latest_entries = [entry for position, entry in entries if latest[_entry_key(entry)] == position]
+    last_positions = {_entry_key(entry): position for position, entry in entries}
+    latest_entries = [entry for position, entry in entries if last_positions[_entry_key(entry)] == position]
     return replace(blocks[0], entries=latest_entries, open_path=blocks[-1].open_path)
 
 

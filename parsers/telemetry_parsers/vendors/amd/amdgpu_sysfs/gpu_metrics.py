@@ -72,7 +72,7 @@ _PARTITION_1_8: Mapping[str, Field] = _table({"gfx": (0, "I", 8), "jpeg": (32, "
 def _instinct_layout(
     size: int, energy: int, clocks: int, other_fields: Mapping[str, Field], partitions: _PartitionTable | None = None
 ) -> _Layout:
-    """Return the layout of version 1.4 or a later 1.x version."""
+    """Return the layout of version 1.4 or a later 1.x version. `energy` and `clocks` are offsets."""
     fields = {
         "energy": (energy, "Q", 1), "graphics": (clocks, "H", 8), "soc": (clocks + 16, "H", 4),
         "video": (clocks + 24, "H", 4), "uclk": (clocks + 40, "H", 1),
