@@ -29,7 +29,7 @@ from telemetry_parsers.ownership import Allocation, Claim
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import Readings
 
-# At most this many owners that lost all their cards stay open for late reports.
+# At most this many owners without current cards stay open for late reports.
 MAX_WAITING = 256
 # Longer than the minute for which sources report the claim of an ended job.
 _REMEMBERED_END_SECONDS = 300.0
@@ -55,7 +55,7 @@ class Ledger:
         self._entries: dict[OwnerKey, Entry] = {}
         # When each owner's newest run ended (Unix time), and when this was recorded (monotonic time).
         self._finished: dict[OwnerKey, tuple[float, float]] = {}
-        # Owners that lost all their cards stay open for late reports.
+        # Owners without current cards stay open for late reports.
         self._waiting: dict[Entry, None] = {}
         self._completed: list[JobRecord] = []
         # Whether an owner appeared since the state was last saved.

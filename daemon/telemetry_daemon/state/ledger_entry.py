@@ -97,7 +97,7 @@ class Entry:
     gaps: list[Gap] = field(default_factory=list)
     end: RecordedTime | None = None
     cards: set[str] = field(default_factory=set)
-    missing_since: float | None = None  # when the owner lost its last card
+    missing_since: float | None = None  # since when the owner has had no current card
     # When the owner was last seen, possibly by the previous daemon.
     last_seen: RecordedTime | None = None
     is_over: bool = False
