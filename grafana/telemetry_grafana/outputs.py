@@ -64,7 +64,7 @@ def alert_rules() -> str:
 def _prometheus_rule(alert: Alert) -> dict[str, object]:
     return {
         "alert": alert.name,
-        "expr": check_query(alert.expression, recorded_labels()),
+        "expr": check_query(alert.prometheus_expression, recorded_labels()),
         **({} if alert.hold == AT_ONCE else {"for": alert.hold}),
         "labels": {"severity": alert.severity},
         "annotations": alert.annotations(_as_template(alert.summary, ".Value")),
@@ -125,7 +125,7 @@ def grafana_rules() -> str:
 
 
 def _grafana_rule(alert: Alert) -> dict[str, object]:
-    expression = check_query(_without_inhibited(alert), recorded_labels())
+    expression = check_query(_uninhibited_expression(alert), recorded_labels())
     # The alert fires if the query has a result, even if the value is 0.
     condition = {"refId": "B", "type": "math", "expression": "is_number($A)"}
     return {
@@ -156,12 +156,12 @@ def _grafana_query(source: str, model: Mapping[str, object]) -> dict[str, object
     }
 
 
-def _without_inhibited(alert: Alert) -> str:
-    """Exclude cards and nodes for which a stronger alert fires."""
+def _uninhibited_expression(alert: Alert) -> str:
+    """Return the alert's expression for Grafana, without cards and nodes for which a stronger alert fires."""
     exclusions = [f"unless on ({_common_labels(name)}) ({_firing(_BY_NAME[name])})" for name in alert.held_back_by]
     if alert.held_back_by_event:
         exclusions.append(f"unless on ({CARD}) {open_event(alert.held_back_by_event)}")
-    expression = alert.outside_maintenance
+    expression = alert.grafana_expression
     return " ".join([f"({expression})", *exclusions]) if exclusions else expression
 
 

@@ -40,7 +40,7 @@ _GROUPING_LABELS = (
     _DEVICE_LABELS | _INFO_LABELS | _RANK_LABELS | _ALERT_LABELS | _NAME_LABELS | _INFERENCE_LABELS
 ).union((metric.label for metric in BY_NAME.values()), *OWN_LABELS.values(), *OWNER_LABELS.values())
 
-# Vendors use only the catalogue's values of these labels.
+# For these labels, parsers report only the values in the catalogue.
 _CLOSED_LABELS = frozenset({"state", "level", "action", "domain", "engine", "dtype"})
 
 _SELECTOR = re.compile(r"\b([a-zA-Z_][a-zA-Z0-9_:]*)\s*(?:\{([^}]*)\})?")
@@ -58,7 +58,7 @@ def prefix_pattern(words: Collection[str]) -> str:
 
 
 class QueryError(ValueError):
-    """A query with an unknown metric or label."""
+    """A query contains an unknown metric or label."""
 
 
 def check_query(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> str:

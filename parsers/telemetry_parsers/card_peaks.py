@@ -70,14 +70,14 @@ class Model(NamedTuple):
 
 
 # Dense operations of one unit per cycle. A fused multiply-add counts as two.
-# Rates of 16-bit types and fp8 are for sums with 32 bits.
+# Rates of 16-bit types and fp8 are for accumulation in 32 bits.
 PER_UNIT: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
         "volta": {"fp32": 128, "fp16": 1024},
         "turing": {"fp32": 128, "fp16": 1024, "int8": 2048},
         "ampere": {"fp32": 128, "tf32": 1024, "bf16": 2048, "fp16": 2048, "int8": 4096},
         "ampere_graphics": {"fp32": 256, "tf32": 512, "bf16": 1024, "fp16": 1024, "int8": 2048},
-        # GeForce cards and the L40 have half the rate for 16-bit types if the sums have 32 bits.
+        # GeForce cards and the L40 have half the rate for 16-bit types if they accumulate in 32 bits.
         "ampere_half": {"fp32": 256, "bf16": 512, "fp16": 512},
         "ada": {"fp32": 256, "tf32": 512, "bf16": 1024, "fp16": 1024, "fp8": 2048, "int8": 2048},
         "ada_half": {"fp32": 256, "bf16": 512, "fp16": 512, "fp8": 1024},

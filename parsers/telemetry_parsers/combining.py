@@ -39,7 +39,7 @@ class ChipFinder:
         self._has_all = None not in chip_positions and len(chip_positions) > 0
 
     def find(self, device: Device, other: ChipFinder) -> int | None:
-        """Return the position of this device in the report, or None."""
+        """Return the position in this output of a device from the `other` output, or None."""
         chip = chip_of(device)
         if chip is None:
             return None
@@ -75,7 +75,7 @@ def uuids_differ(first: str | None, second: str | None) -> bool:
 
 
 def name_of(device: Device) -> str:
-    """Return the name of a device for problems, such as `amd 0000:c1:00.0`."""
+    """Return a device's name for problem texts, such as `amd 0000:c1:00.0`."""
     return f"{device.vendor} {device.bus_id or device.uuid or device.index}"
 
 
@@ -109,7 +109,7 @@ def has_address_or_uuid(device: Device | Identity) -> bool:
 
 
 def slot_of(bus_id: str, partition: str | None) -> str:
-    """Return the device's address, for a partition without the PCI function."""
+    """Return the device's address. The address of a partition has no PCI function."""
     return bus_id if partition is None else bus_id.rpartition(".")[0]
 
 

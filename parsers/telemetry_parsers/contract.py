@@ -19,10 +19,10 @@ class Parser(Protocol):
 
     * It is pure: it uses no clock, files, environment, or state of earlier calls.
     * It never raises an exception.
-    * It is linear in its input: 1 MiB takes less than a second, and no regular expression backtracks.
+    * Its time is linear in its input: 1 MiB takes less than a second, and no regular expression backtracks.
     * It reports only numbers that are in the input, and does not derive numbers or guess units.
     * A missing value is an `Absent` with its reason, never 0, -1 or NaN.
-    * Unsupported values are no problem. Unknown text becomes a problem or an unknown field.
+    * Unsupported values are not problems. Unknown text is reported as a problem or an unknown field.
     * Columns are found by their headings, never by offsets.
     * The shape (JSON, CSV, a table, text, an error) is recognised by content.
     """

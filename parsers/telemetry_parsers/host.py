@@ -28,7 +28,7 @@ def parse(capture: Capture) -> Report:
         return refusal
     outputs = {output.name: output for output in capture.outputs if output.name in _METRICS}
     if not outputs:
-        return failed("not_understood", "host", f"none of the calls {' '.join(_METRICS)} was answered")
+        return failed("not_understood", "host", f"the capture contains no answer to the calls {' '.join(_METRICS)}")
     problems: list[Problem] = []
     readings: list[Reading] = []
     for call, keys in _METRICS.items():

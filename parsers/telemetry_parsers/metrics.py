@@ -345,17 +345,17 @@ _LIMITS_OF_VENDOR = {
 def in_range(metric: Metric, value: Value, vendor: str = "") -> Value:
     """Return the value, or `implausible` if it is NaN, outside the metric's range, or a sentinel."""
     is_in_catalogue = BY_KEY.get(metric.key) is metric
-    return within(
+    return checked_value(
         _LIMITS_OF_VENDOR.get(vendor, _LIMITS)[metric.key] if is_in_catalogue else limits(metric, vendor), value
     )
 
 
 def reading(device: int | None, key: str, value: Value, label: str = "", vendor: str = "") -> Reading:
     """Return a reading. Its value is `implausible` if outside the limits of the metric."""
-    return Reading(device, key, within(_LIMITS_OF_VENDOR.get(vendor, _LIMITS)[key], value), label)
+    return Reading(device, key, checked_value(_LIMITS_OF_VENDOR.get(vendor, _LIMITS)[key], value), label)
 
 
-def within(metric_limits: Limits, value: Value) -> Value:
+def checked_value(metric_limits: Limits, value: Value) -> Value:
     """Return the value, or `Absent.IMPLAUSIBLE` if it is a sentinel or a number outside the limits."""
     if isinstance(value, Absent):
         return value
@@ -364,13 +364,13 @@ def within(metric_limits: Limits, value: Value) -> Value:
     return value + 0.0 if low <= value <= high and value not in sentinel_values else Absent.IMPLAUSIBLE
 
 
-def states(device: int | None, key: str, active: str, supported: Iterable[str] = ()) -> tuple[Reading, ...]:
+def state_readings(device: int | None, key: str, active: str, supported: Iterable[str] = ()) -> tuple[Reading, ...]:
     """Return a reading for each supported word: 1 if it is active, else 0."""
     words = tuple(supported) or BY_KEY[key].words
     return tuple(reading(device, key, 1.0 if word == active else 0.0, word) for word in words)
 
 
-def is_main_temperature(sensor: str) -> bool:
+def is_main_sensor(sensor: str) -> bool:
     """Return whether the device's temperature may come from this sensor, which is not on the memory or the board."""
     return not sensor.startswith(OTHER_SENSORS)
 

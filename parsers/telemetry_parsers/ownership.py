@@ -44,7 +44,7 @@ class DeviceName:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The information from a source that an owner exists and, usually, has a device."""
+    """A source's report about an owner and, usually, one of the owner's devices."""
 
     owner: Owner
     # Keys by which sources identify the same owner, such as `pod:UID`, `container:ID` or `slurm:ID`.

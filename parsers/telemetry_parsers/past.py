@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from telemetry_parsers.dataclass import dataclass, field
-from telemetry_parsers.metrics import is_main_temperature, is_power_limit_reason, is_vague_reason
+from telemetry_parsers.metrics import is_main_sensor, is_power_limit_reason, is_vague_reason
 from telemetry_parsers.model import Absent, MergedDevice, Value
 from telemetry_parsers.readings import Readings, Shape
 
@@ -29,7 +29,7 @@ def _unlabelled(labels: Sequence[str]) -> Sequence[str]:
 
 # Maps each metric that has a history to a function that selects labels. The highest value of these labels is kept.
 _LABEL_SELECTORS: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = {
-    "temperature_celsius": lambda labels: [label for label in labels if is_main_temperature(label)],
+    "temperature_celsius": lambda labels: [label for label in labels if is_main_sensor(label)],
     "power_watts": _unlabelled,
     "power_cap_watts": _unlabelled,
     "memory_used_bytes": _unlabelled,

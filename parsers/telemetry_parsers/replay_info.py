@@ -1,4 +1,4 @@
-"""What a snapshot contains about the recording that is replayed."""
+"""The part of a snapshot that describes the replayed recording."""
 
 from __future__ import annotations
 

@@ -75,8 +75,8 @@ BROKEN_REPORTS = {
     "outcome": giving(Report("splendid")),  # type: ignore[arg-type]  # that is the point
     "a failure needs a reason": giving(Report("failed", problems=(Problem("", "x"),))),
     "outcome ok with reason timeout": giving(Report("ok", "timeout")),
-    "without a problem": giving(Report("not_mine")),
-    "with devices or readings": giving(Report("no_devices", devices=(device(),))),
+    "needs a problem that explains it": giving(Report("not_mine")),
+    "must not have devices or readings": giving(Report("no_devices", devices=(device(),))),
     "vendor 'bar'": giving(Report(devices=(device(vendor="bar"),))),
     "index -1": giving(Report(devices=(device(index=-1),))),
     "index True": giving(Report(devices=(device(index=True),))),
@@ -88,7 +88,7 @@ BROKEN_REPORTS = {
     "fact 'Slot No'": giving(Report(devices=(device(facts=(("Slot No", "1"),)),))),
     "fact 'slot'": giving(Report(devices=(device(facts=(("slot", ""),)),))),
     "the parser's `gives` does not contain this metric": with_reading(metric="power_watts", label=""),
-    "is a metric of the daemon": parser(
+    "only the daemon may report this metric": parser(
         lambda capture: Report(readings=(Reading(None, "telemetry_source_up", 1.0),)), gives=("telemetry_source_up",)
     ),
     "cannot be recorded": giving(Report(index_space=7)),  # type: ignore[arg-type]  # that is the point
@@ -107,7 +107,7 @@ BROKEN_REPORTS = {
     "900.0 is outside": with_reading(value=900.0),
     "49.0 is not in the input": with_reading(value=49.0),
     "0.5 is not in the input": with_reading(metric="memory_used_bytes", value=0.5, label=""),
-    "12.0 is not the sum of the processes": with_reading(metric="memory_processes_bytes", value=12.0, label=""),
+    "12.0 is not the sum of the processes' memory": with_reading(metric="memory_processes_bytes", value=12.0, label=""),
     "is neither 0 nor 1": with_reading(metric="ecc_enabled", value=0.5, label=""),
     "process 9 of device 4": giving(Report(devices=(device(),), processes=(Process(4, 9, "a"),))),
     "process -9": giving(Report(devices=(device(),), processes=(Process(0, -9, "a"),))),
@@ -115,8 +115,8 @@ BROKEN_REPORTS = {
     "process 9: 77.0 is not in the input": giving(Report(devices=(device(),), processes=(Process(0, 9, "a", 77.0),))),
     "event ''": giving(Report(devices=(device(),), events=(Event(0, ""),))),
     "event 'x' of device 3": giving(Report(devices=(device(),), events=(Event(3, "x"),))),
-    "a problem without text": giving(Report(problems=(Problem("line 1", " "),))),
-    "unknown field without a name": giving(Report(unknown_fields=("",))),
+    "a problem has no text": giving(Report(problems=(Problem("line 1", " "),))),
+    "unknown field has no name": giving(Report(unknown_fields=("",))),
     "form 'poem'": giving(Report(form="poem")),  # type: ignore[arg-type]  # that is the point
 }
 

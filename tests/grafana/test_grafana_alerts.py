@@ -45,8 +45,8 @@ def test_they_are_the_alerts_of_prometheus() -> None:
     for rule in grafanas():
         expression, alert = rule["data"][0]["model"]["expr"], ours[rule["title"]]
         is_held_back = alert.held_back_by or alert.held_back_by_event
-        assert expression == alert.outside_maintenance or (
-            is_held_back and expression.startswith(f"({alert.outside_maintenance}) unless on ")
+        assert expression == alert.grafana_expression or (
+            is_held_back and expression.startswith(f"({alert.grafana_expression}) unless on ")
         )
 
 

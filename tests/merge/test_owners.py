@@ -264,7 +264,7 @@ def test_a_pod_whose_processes_are_elsewhere_is_moved_there():
     found = of((card(0), card(1, process(1))), claims, tasks)
     assert (told_of(found, 0), told_of(found, 1)) == ([], [("ml/train/main", 1.0, "whole", True)])
     assert [problem.text for _, problem in found.problems] == [
-        "'GPU-12ab34cd-0': its processes are on nvidia 1, not on nvidia 0"
+        "'GPU-12ab34cd-0': the owner's processes use nvidia 1, not nvidia 0"
     ]
 
 

@@ -52,13 +52,13 @@ def test_there_is_no_negative_zero():
 
 
 def test_states():
-    found = metrics.states(0, "health", "warning", ("ok", "warning", "critical"))
+    found = metrics.state_readings(0, "health", "warning", ("ok", "warning", "critical"))
     assert [(reading.label, reading.value) for reading in found] == [("ok", 0.0), ("warning", 1.0), ("critical", 0.0)]
-    assert len(metrics.states(0, "health", "ok")) == len(BY_KEY["health"].words)
+    assert len(metrics.state_readings(0, "health", "ok")) == len(BY_KEY["health"].words)
 
 
 def test_main_temperature() -> None:
     """ "The temperature" is not that of memory, board or air."""
     for sensor, main in [("core", True), ("edge", True), ("junction", True), ("hotspot", True), ("memory", False), ("board", False), ("hbm3", False),
          ("aid0", True), ("xcd3", True), ("ndie", True), ("stack1", False), ("vr_gfx", False), ("ubb_fpga", False), ("lm75_1", False)]:  # fmt: skip
-        assert metrics.is_main_temperature(sensor) is main
+        assert metrics.is_main_sensor(sensor) is main

@@ -11,7 +11,7 @@ from telemetry_exporters.human import celsius
 from telemetry_exporters.judgement.thresholds import pattern, seconds, threshold
 from telemetry_exporters.snapshot_filter import shown_readings
 from telemetry_parsers.dataclass import dataclass
-from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS, is_main_temperature
+from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS, is_main_sensor
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot
 from telemetry_parsers.readings import Readings, Shape
 
@@ -270,7 +270,7 @@ def over_critical(view: DeviceView) -> list[str]:
     limits = ((degrees, sensor, _critical_at(sensor, degrees, reported, slowdown)) for sensor, degrees in hottest)
     for degrees, sensor, limit in limits:
         if limit is not None and degrees >= limit:
-            return [("" if is_main_temperature(sensor) else f"{sensor} ") + f"critical {celsius(limit)}"]
+            return [("" if is_main_sensor(sensor) else f"{sensor} ") + f"critical {celsius(limit)}"]
     return []
 
 
@@ -315,7 +315,7 @@ def _common_limit(sensor: str) -> float | None:
 
 def _main_temperature(view: DeviceView) -> float | None:
     temperatures = view.numbers(_CURRENT).items()
-    return max((degrees for sensor, degrees in temperatures if is_main_temperature(sensor)), default=None)
+    return max((degrees for sensor, degrees in temperatures if is_main_sensor(sensor)), default=None)
 
 
 def _smallest_distance(view: DeviceView) -> _Distance | None:
@@ -327,6 +327,6 @@ def _smallest_distance(view: DeviceView) -> _Distance | None:
     distances = [
         _Distance(limits[sensor] - degrees, celsius(limits[sensor]))
         for sensor, degrees in view.numbers(_CURRENT).items()
-        if sensor in limits and is_main_temperature(sensor)
+        if sensor in limits and is_main_sensor(sensor)
     ]
     return min(distances, default=None)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from telemetry_exporters import human
 from telemetry_exporters.judgement.verdict import Finding, Severity, Verdict, judge, remedy_of_several
 from telemetry_parsers.dataclass import dataclass
-from telemetry_parsers.metrics import is_main_temperature
+from telemetry_parsers.metrics import is_main_sensor
 from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, SourceStatus, Value
 from telemetry_parsers.past import kept_value
 from telemetry_parsers.readings import Readings
@@ -127,7 +127,7 @@ def slowdown_celsius(device: MergedDevice) -> float | None:
     limits = [
         value
         for (metric, label), value in zip(readings.shape.keys, readings.values, strict=True)
-        if metric == "temperature_slowdown_celsius" and is_main_temperature(label) and not isinstance(value, Absent)
+        if metric == "temperature_slowdown_celsius" and is_main_sensor(label) and not isinstance(value, Absent)
     ]
     return min(limits, default=None)
 

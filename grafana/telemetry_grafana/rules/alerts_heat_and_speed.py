@@ -77,7 +77,7 @@ HEAT_AND_SPEED = AlertGroup(
             held_back_by=("AcceleratorTemperatureCritical", "AcceleratorThermalThrottling", "AcceleratorsHot"),
             summary="{vendor} {device} on {instance} is at {value:humanize} °C",
             meaning="A sensor of the card is close to the temperature at which the card slows down. If the card reports no limit, a common limit applies.",
-            check="In the Node dashboard, see whether the other cards are hot as well. If not, check the card's cooler, otherwise the node's air or water cooling.",
+            check="In the Node dashboard, see whether the other cards are hot as well. If so, check the node's air or water cooling, otherwise the card's cooler.",
         ),
         critical(
             name="AcceleratorsHot",
@@ -88,7 +88,7 @@ HEAT_AND_SPEED = AlertGroup(
             hold="4m",
             summary="{value} {vendor} cards on {instance} are hot at the same time: the node's cooling is failing",
             meaning="At least three quarters of the node's cards, and at least four, are as hot as AcceleratorHot requires. The cause is not a single cooler, but the air or water cooling of the node or room.",
-            check="Check the node's fans, pumps and inlet temperature (in its BMC), and whether neighbouring nodes are hot, too.",
+            check="Inspect the node's fans, pumps and inlet temperature (in its BMC), and whether neighbouring nodes are hot, too.",
             remedy="Restore the cooling. Until then, lower the power limits, or drain the node before the cards switch off.",
         ),
         critical(
@@ -120,7 +120,7 @@ HEAT_AND_SPEED = AlertGroup(
             ),
             summary="{vendor} {device} on {instance} is {value:humanize} K hotter than the mean of its node",
             meaning="A card is much hotter than the other cards of its model in the node, although it is not busier and does not draw more power.",
-            check="Check the card's cooler, thermal paste and slot.",
+            check="Inspect the card's cooler, thermal paste and slot.",
             remedy="Clean or reseat the cooler.",
         ),
         warning(
@@ -161,7 +161,7 @@ HEAT_AND_SPEED = AlertGroup(
             hold="5m",
             summary="{vendor} {device} on {instance} is slowed down by the power brake",
             meaning="The power supply or the board asks the card to slow down: a supply has failed or is overloaded.",
-            check="Check the node's power supplies.",
+            check="Inspect the node's power supplies.",
         ),
         info(
             name="AcceleratorIdleWithMemoryHeld",

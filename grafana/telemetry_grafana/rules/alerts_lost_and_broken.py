@@ -8,7 +8,7 @@ from telemetry_grafana.rules.rule import AlertGroup, critical, open_event, warni
 # Missing devices are ignored while a source is paused by `telemetry release`, all cards sleep, or a driver hangs.
 _UNLESS_INACTIVE = 'unless on (cluster, job, instance) (telemetry_source_state{state=~"released|suspended|stuck"} == 1)'
 _UNLESS_PARTITION = f"unless on ({CARD}) {PARTITIONS}"
-# A node that does not respond exposes no partitions, so the last 5 minutes are used.
+# Partitions of the last 5 minutes are used, because a node that does not respond exposes none.
 _UNLESS_RECENT_PARTITION = f"unless on ({CARD}) last_over_time({PARTITIONS}[5m])"
 # Lost cards are included, because AcceleratorLost already reports them.
 _KNOWN_CARDS = f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accelerator_up {_UNLESS_PARTITION}))"
@@ -16,7 +16,7 @@ _KNOWN_CARDS = f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accel
 
 # The number of cards that a node had before its daemon lost its state.
 _CARDS_BEFORE = "last_over_time(instance:accelerators:before[15m])"
-# Failed sources explain missing devices, and have their own alert.
+# Nodes with a failed source are excluded. It explains missing devices, and has its own alert.
 _CARDS_NOW = f"(instance:accelerators:known or 0 * {_CARDS_BEFORE} unless on (cluster, job, instance) (telemetry_source_up == 0))"
 
 
@@ -161,7 +161,7 @@ BROKEN = AlertGroup(
             hold="5m",
             summary="{vendor} {device} on {instance}: {value:humanize} corrected memory errors",
             meaning="The card has corrected many memory errors. Uncorrected errors often follow, and each correction takes time.",
-            check="See how fast the number grows.",
+            check="See how fast the number of errors grows.",
         ),
         critical(
             name="AcceleratorRowRemapFailed",
@@ -188,7 +188,7 @@ BROKEN = AlertGroup(
             hold="5m",
             summary="{vendor} {device} on {instance}: {value} memory pages or rows are out of use",
             meaning="The card has taken much of its memory out of use.",
-            check="See how fast the number grows.",
+            check="See how fast the number of pages or rows grows.",
         ),
         warning(
             name="AcceleratorLinkDown",
@@ -230,7 +230,7 @@ BROKEN = AlertGroup(
             hold="15m",
             summary="{vendor} {device} on {instance} resends {value:humanize} PCIe packets per minute",
             meaning="The PCIe link has transmission errors.",
-            check="Check `lspci -vvv` (AER), the riser and the retimer.",
+            check="Look at `lspci -vvv` (AER), the riser and the retimer.",
             remedy="Reseat the card, or replace the riser or the retimer.",
         ),
         warning(

@@ -68,7 +68,7 @@ MONITOR = AlertGroup(
             hold="10m",
             summary="no node of the cluster reports accelerators",
             meaning="Prometheus has no telemetry daemon as a target: none is configured, discovery finds none, or all are down. If the alert has the label `cluster`, this cluster had nodes within the last week and has no target now: its agent is down or cannot reach the store.",
-            check="Check Prometheus' page /targets and the scrape configuration, or the targets and the configuration of the cluster's agent.",
+            check="Look at Prometheus' page /targets and the scrape configuration, or the targets and the configuration of the cluster's agent.",
             remedy="Correct the scrape configuration, the service discovery or the agent.",
         ),
         critical(
@@ -152,7 +152,7 @@ MONITOR = AlertGroup(
             condition="telemetry_source_problems > 0 and on (cluster, job, instance, source) telemetry_source_up == 1",
             hold="30m",
             summary="{source} on {instance} prints output that telemetry does not understand",
-            meaning="The daemon did not recognize a part of the tool's output and ignored it. The tool may be a new version, or the card a rare one. The exposed readings are right, but some readings may be missing.",
+            meaning="The daemon did not recognize a part of the tool's output and ignored it. The tool may be a new version, or the card may be rare. The exposed readings are right, but some readings may be missing.",
             check="`telemetry snapshot --format json` lists the problems and the lines in which they are.",
             remedy="Send the output (`telemetry record` masks it) with a bug report.",
         ),

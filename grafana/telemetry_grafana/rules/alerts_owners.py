@@ -87,7 +87,7 @@ OWNERS = AlertGroup(
             condition="telemetry_claims_unresolved > 0",
             hold="15m",
             summary="{value} device names that {source} on {instance} reports match no card or several cards of the node",
-            meaning="A scheduler allocated devices that the daemon cannot find, so all sums by owner lack these devices. A card was lost, or the scheduler names cards in an unknown format.",
+            meaning="A scheduler allocated devices that the daemon cannot find, so these devices are missing from all sums by owner. A card was lost, or the scheduler names cards in an unknown format.",
             check="`telemetry doctor` lists the source's problems, with the owner and the device.",
             remedy="If the card was lost, see AcceleratorLost. Otherwise, report the format to us (docs/troubleshooting.md).",
         ),
@@ -97,7 +97,7 @@ OWNERS = AlertGroup(
             hold="30m",
             summary="{instance} is {value:humanizePercentage} less busy than the other nodes of job {job_id}",
             meaning="One node of a job does at least a quarter less work than the job's other nodes. The other nodes wait for this node. The alert requires a job with at least three nodes that do about the same work and use the same amount of memory.",
-            check="Compare the node's clocks, temperatures, links and host load with those of the job's other nodes (dashboards Jobs and owners, and Stragglers).",
+            check="Compare the node's clocks, temperatures, links and host load with those of the job's other nodes (Jobs and owners dashboard, Stragglers dashboard).",
             remedy="Take the node out of the job and test it.",
         ),
         info(
@@ -113,7 +113,7 @@ OWNERS = AlertGroup(
             held_back_by=("AcceleratorStraggler",),
             summary="{vendor} {device} on {instance} is {value:humanizePercentage} less busy than the other cards of job {job_id}",
             meaning="One card of a job on several nodes does less work than the job's other cards, which do about the same work. All other cards wait for this card.",
-            check="Compare the card's clocks, temperature and links with those of the job's other cards (dashboards Jobs and owners, and Stragglers).",
+            check="Compare the card's clocks, temperature and links with those of the job's other cards (Jobs and owners dashboard, Stragglers dashboard).",
             remedy="Take the node out of the job and test it.",
         ),
         info(

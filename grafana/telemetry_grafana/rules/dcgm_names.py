@@ -13,12 +13,12 @@ def _scraped(name: str) -> str:
     return f'{DCGM.prefix}{name}{{{_MARK}=""}}'
 
 
-# Releases before 4.9 do not expose the capacity by default, but these three parts of it.
+# By default, releases before 4.9 expose these three parts of the capacity, but not the capacity itself.
 _PARTS = " + ".join(_scraped(f"DEV_FB_{part}") for part in ("FREE", "USED", "RESERVED"))
 
 
 def dcgm_names() -> list[dict[str, object]]:
-    """Return rules from old to new names, and from new to old names."""
+    """Return rules that record old metrics under their new names, and new metrics under their old names."""
     forward = [_rule(new, _scraped(old) + _scaled_by(" * ", factor), 0, 1) for old, new, factor in DEFAULT_RENAMES]
     backward = [_rule(old, _scraped(new) + _scaled_by(" / ", factor), 1, 0) for old, new, factor in DEFAULT_RENAMES]
     return [

@@ -1,4 +1,4 @@
-"""Recording rules for hours or days in the past."""
+"""Recording rules for alerts that depend on hours or days in the past."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _once_rule(name: str, current: str, group_labels: str, presence: str, meanin
 
 
 def _maximum_rule(name: str, current: str, labels: str, meaning: str) -> Recording:
-    """Return a rule for the highest value that a series has ever had."""
+    """Return a rule that records the highest value of a series."""
     return Recording(name, f"last_over_time({name}{_WEEK}) > ({current}) or {current}", meaning, labels)
 
 
@@ -178,7 +178,7 @@ PAST = RecordingGroup(
             "The highest speed that a fan of the model kept for ten minutes.",
         ),
         *_POWER_RANGE,
-        # This rule must read the previous results of the next two rules.
+        # This rule precedes the next two rules, because it must read their previous results.
         Recording(
             _CARDS_BEFORE_LOSS,
             # The rule keeps the count from before the state was lost until the node has as many devices again.

@@ -8,7 +8,7 @@ _POD = "cluster, namespace, pod"
 _POD_MODEL = f"{_POD}, model_name"
 _MODEL = "cluster, model_name"
 _JOB = "cluster, job_id"
-# Ray and some collectors replace the colon in the names by an underscore.
+# Ray and some collectors replace the colon in the names with an underscore.
 _COUNTERS = (
     "vllm:generation_tokens_total",
     "vllm_generation_tokens_total",

@@ -19,7 +19,7 @@ EVERY = "1m"
 AT_ONCE = "0m"
 # recording_past.py records this series.
 MAINTENANCE_END = "instance:telemetry_maintenance_end_timestamp_seconds:max"
-# An environment variable of `make docs`: the URL of docs/alerts.md for links in alerts.
+# The environment variable that gives `make docs` the URL of docs/alerts.md, to which alerts then link.
 SETTING = "RUNBOOKS"
 # Alerts, `telemetry check` and the page must show the same remedies.
 _REMEDIES = {condition.alert: condition.remedy for condition in CONDITIONS}
@@ -49,16 +49,16 @@ class Alert:
         return " ".join(with_thresholds(self.condition).split())
 
     @property
-    def expression(self) -> str:
-        """Return the condition for Prometheus, which must not be true because of faults during a past maintenance."""
+    def prometheus_expression(self) -> str:
+        """Return the condition, except on nodes where it may be true because of faults during a past maintenance."""
         if not self.counted_over_seconds:
             return self.promql
         ended = f"(last_over_time({MAINTENANCE_END}[1h]) > time() - {self.counted_over_seconds}) <= time()"
         return f"({self.promql}) unless on (cluster, instance) ({ended})"
 
     @property
-    def outside_maintenance(self) -> str:
-        """Return the condition for Grafana, which must not be true while the node is in maintenance."""
+    def grafana_expression(self) -> str:
+        """Return the condition, except on nodes that are or recently were in maintenance."""
         if "{instance}" not in self.summary:
             return self.promql
         until = f"time() - {self.counted_over_seconds}" if self.counted_over_seconds else "time()"

@@ -100,10 +100,10 @@ def is_valid_label_for(metric: Metric, label: str) -> bool:
 
 def _check_names(parser: Parser | DescribedParser) -> Iterator[str]:
     if _NAME.match(parser.name) is None or len(parser.name) > _MAX_NAME_LENGTH:
-        yield f"name {parser.name!r} must be lower-case letters, digits, single hyphens; at most {_MAX_NAME_LENGTH} characters"
+        yield f"name {parser.name!r} may contain only lower-case letters, digits and single hyphens, and at most {_MAX_NAME_LENGTH} characters"
     is_host_only = all(key in BY_KEY and BY_KEY[key].scope == "host" for key in parser.gives)
     if _VENDOR.match(parser.vendor) is None and not (parser.vendor == "" and is_host_only):
-        yield f"vendor {parser.vendor!r} must be lower-case letters and digits"
+        yield f"vendor {parser.vendor!r} may contain only lower-case letters and digits"
 
 
 def _check_gives(parser: Parser | DescribedParser) -> Iterator[str]:
@@ -130,7 +130,7 @@ def _check_metrics(parser: Parser | DescribedParser) -> Iterator[str]:
 def _check_metric_name(metric: Metric, vendor: str) -> Iterator[str]:
     prefix = f"accelerator_{vendor}_"
     if not metric.name.startswith(prefix) or not _is_word(metric.name.removeprefix(prefix)):
-        yield f"its name must begin with {prefix}, followed by lower-case letters, digits, underscores"
+        yield f"its name must begin with {prefix}, followed by lower-case letters, digits or underscores"
     if metric.name in BY_NAME:
         yield "the catalogue already has a metric of this name"
     if (metric.kind == "counter") != metric.name.endswith("_total"):
@@ -153,13 +153,13 @@ def _check_label(metric: Metric) -> Iterator[str]:
         yield "it has `words`, but no label"
     for word in metric.words:
         if not _is_word(word):
-            yield f"its word {word!r} must be lower-case letters, digits, underscores"
+            yield f"its word {word!r} may contain only lower-case letters, digits and underscores"
 
 
 def _check_polls(parser: Parser | DescribedParser) -> Iterator[str]:
     names = [poll.name for poll in parser.polls]
     if not names or len(set(names)) < len(names):
-        yield "needs at least one poll, with unique names"
+        yield "needs at least one poll, and poll names must be unique"
     elif parser.vendor and not any(poll.lists_devices or _is_repeated(poll) for poll in parser.polls):
         yield "has no poll that lists devices"
     for poll in parser.polls:
@@ -174,7 +174,7 @@ def _is_repeated(poll: Poll) -> bool:
 
 def _check_poll(poll: Poll) -> Iterator[str]:
     if _NAME.match(poll.name) is None:
-        yield "its name must be lower-case letters, digits, single hyphens"
+        yield "its name may contain only lower-case letters, digits and single hyphens"
     if poll.tier not in _TIERS:
         yield f"tier {poll.tier!r} must be one of {' '.join(_TIERS)}"
     for field_name, seconds in (("interval", poll.interval), ("deadline", poll.deadline)):
@@ -188,7 +188,7 @@ def _check_request(request: object) -> Iterator[str]:
     elif isinstance(request, Files):
         paths = (*request.globs, *request.links, *request.binary)
         if not paths or not all(path.startswith("/") for path in paths):
-            yield "needs paths, all absolute"
+            yield "needs at least one path, and all paths must be absolute"
     elif isinstance(request, Library):
         if not (request.reader and request.calls):
             yield "needs a reader and at least one call"
@@ -198,7 +198,7 @@ def _check_request(request: object) -> Iterator[str]:
 
 def _check_command(request: Command) -> Iterator[str]:
     if not request.alternatives or not all(line and all(line) for line in request.alternatives):
-        yield "needs command lines without blank words"
+        yield "needs at least one command line, without blank words"
     if any("/" in line[0] for line in request.alternatives if line):
         yield "the tool must not be a path; use `folders` instead"
     if not all(folder.startswith("/") for folder in request.folders):

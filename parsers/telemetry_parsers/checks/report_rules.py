@@ -163,11 +163,11 @@ def _check_outcome(report: Report) -> Iterator[str]:
     if report.outcome not in _OUTCOMES:
         yield f"outcome {report.outcome!r} must be one of {' '.join(_OUTCOMES)}"
     if (report.outcome == "failed") != (report.reason is not None) or report.reason not in (None, *REASONS):
-        yield f"outcome {report.outcome} with reason {report.reason}; a failure needs a reason, any other outcome must have none"
+        yield f"outcome {report.outcome} with reason {report.reason}; a failure needs a reason, and other outcomes must have none"
     if report.outcome != "ok" and (report.devices or report.readings or report.processes or report.events):
-        yield f"outcome {report.outcome} with devices or readings"
+        yield f"outcome {report.outcome} must not have devices or readings"
     if report.outcome in ("failed", "not_mine", "wrong_request") and not report.problems:
-        yield f"outcome {report.outcome} without a problem that explains it"
+        yield f"outcome {report.outcome} needs a problem that explains it"
 
 
 def _check_devices(parser: Parser, devices: tuple[Device, ...]) -> Iterator[str]:
@@ -210,7 +210,7 @@ def _check_readings(parser: Parser, metrics: Mapping[str, Metric], report: Repor
 
 def _check_reading(metric: Metric, reading: Reading, device_count: int) -> Iterator[str]:
     if metric.scope in ("daemon", "owner"):
-        yield "is a metric of the daemon"
+        yield "only the daemon may report this metric"
     if (reading.device is None) != (metric.scope == "host") or (
         reading.device is not None and reading.device not in range(device_count)
     ):
@@ -241,9 +241,9 @@ def _check_other_parts(report: Report) -> Iterator[str]:
         if not event.code or (event.device is not None and event.device not in range(len(report.devices))):
             yield f"event {event.code!r} of device {event.device!r}: invalid code or device"
     if any(not problem.text.strip() for problem in report.problems):
-        yield "a problem without text"
+        yield "a problem has no text"
     if any(not name.strip() for name in report.unknown_fields):
-        yield "an unknown field without a name"
+        yield "an unknown field has no name"
     yield from _check_facts("report", report.facts)
     try:
         if from_plain(Report, to_plain(Report, report)) != report:
@@ -276,6 +276,6 @@ def _check_origin(metric: Metric, reading: Reading, report: Report, tokens: froz
         if reading.value != sum(
             process.memory_used_bytes or 0 for process in report.processes if process.device == reading.device
         ):
-            yield f"{reading.value!r} is not the sum of the processes"
+            yield f"{reading.value!r} is not the sum of the processes' memory"
     elif not _comes_from_input(reading.metric, reading.value, tokens):
         yield f"{reading.value!r} is not in the input"

@@ -67,7 +67,7 @@ def read_table(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> No
 
 
 def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Sequence[Line]:
-    """Add the cards to the draft, if the tool ran several times, those of the last run. Return the process table's lines."""
+    """Add the cards of the tool's last run in the text. Return the lines of that run's process table."""
     starts = [position for position, line in enumerate(lines) if line.ended and shape.banner.search(line.text)]
     if len(starts) > 1:
         draft.add_problem("text", several_runs(len(starts)))

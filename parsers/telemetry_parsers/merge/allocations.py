@@ -16,7 +16,7 @@ from telemetry_parsers.ownership import Allocation, Owner, Process, Task
 from telemetry_parsers.readings import Readings
 
 MAX_OWNERS = 16
-# The maximum number of shown problems with a source's claims.
+# The maximum number of reported problems with a source's claims.
 _MAX_PROBLEMS = 12
 _FOREIGN = "foreign_memory_bytes"
 SOURCE = "telemetry"
@@ -94,7 +94,7 @@ def lists_processes(device: MergedDevice) -> bool:
 
 
 def _processes_by_device(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[Process, ...]]:
-    """Return each device's processes. A process of an instance is not listed for its card."""
+    """Return each device's processes. A process of an instance is not a process of the card."""
     partitions_by_card: dict[str, list[MergedDevice]] = {}
     for device in devices:
         if device.parent:
@@ -148,7 +148,7 @@ class _Assignment:
                 continue
             device = self._names.find(source_claim.claim)
             if device is None:
-                self._add_problem(source_claim, "does not match exactly one device of this node", entry)
+                self._add_problem(source_claim, "matches no device of this node, or several", entry)
                 self.unresolved[source_claim.source] += 1
             else:
                 claimed.setdefault(device.id, source_claim)
@@ -163,7 +163,7 @@ class _Assignment:
         unused = [device_id for device_id in claimed if device_id not in used_devices]
         swapped = dict(zip(unused, unclaimed, strict=False))
         for device_id, used_id in swapped.items():
-            problem = f"its processes are on {self._labels[used_id]}, not on {self._labels[device_id]}"
+            problem = f"the owner's processes use {self._labels[used_id]}, not {self._labels[device_id]}"
             self._add_problem(claimed[device_id], problem, entry)
         return [swapped.get(device_id, device_id) for device_id in claimed]
 

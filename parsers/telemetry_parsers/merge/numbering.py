@@ -12,7 +12,7 @@ from telemetry_parsers.merge.joining import Sighting, SightingGroup
 from telemetry_parsers.merge.report_columns import newest_lists
 from telemetry_parsers.model import Device, Problem, SourceReport
 
-# (vendor, name of a way to number the vendor's devices).
+# (vendor, name). In an index space, an index always means the same device.
 _IndexSpace = tuple[str, str]
 Learnt = Mapping[_IndexSpace, Mapping[int, Device]]
 # Maps (source, index space) to the indices that the source lists.
@@ -99,7 +99,7 @@ def remember_learnt(learnt: Learnt, newly_learnt: Learnt) -> Learnt:
 def _changed_spaces(
     listed: _ListedIndices, fresh: Iterable[SourceReport], learnt: Learnt
 ) -> dict[_IndexSpace, dict[int, Device]]:
-    """Return new addresses for the index spaces whose listed indices changed: none, until they are learnt again."""
+    """Map each index space whose listed indices changed to an empty mapping, which replaces the learnt addresses."""
     changed = {space for (_, space), indices in listed.items() if space in learnt and indices != learnt[space].keys()}
     return {space: {} for space in (*changed, *_empty_spaces(fresh)) if space in learnt}
 

@@ -15,7 +15,7 @@ SOURCE = "proc"
 
 
 def add_memory(devices: Sequence[MergedDevice], tasks: Mapping[int, Task]) -> tuple[MergedDevice, ...]:
-    """Add the kernel's memory to processes whose memory the tools do not report."""
+    """Add the memory that the kernel reports to processes whose memory the tools do not report."""
     if not any(task.holds for task in tasks.values()):
         return tuple(devices)
     # Memory that the kernel reports by address cannot be assigned to partitions that share the address.

@@ -65,7 +65,7 @@ class _DeviceLists:
     wall_time: float
 
     def show_as_missing(self, identity: Identity) -> bool:
-        """Return whether a device that is in none of the lists is missing, because one of its sources has a list."""
+        """Return whether the lists, none of which contains the device, show that the device is missing."""
         uninformative = self.numbering_sources if has_address_or_uuid(identity) else ()
         return any(source in self.listing_sources and source not in uninformative for source in identity.listed_by)
 

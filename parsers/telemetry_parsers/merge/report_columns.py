@@ -7,7 +7,7 @@ from itertools import accumulate, groupby
 from operator import attrgetter
 
 from telemetry_parsers.dataclass import dataclass
-from telemetry_parsers.metrics import BY_KEY, Limits, limits, within
+from telemetry_parsers.metrics import BY_KEY, Limits, checked_value, limits
 from telemetry_parsers.model import Absent, Device, Metric, Reading, SourceReport, Value
 from telemetry_parsers.readings import Origin, ReadingKey
 
@@ -54,7 +54,7 @@ class ReportColumns:
         checked: list[Value | None] = [
             value or 0.0  # -0.0 becomes 0.0
             if value.__class__ is float and bounds.low <= value <= bounds.high and value not in bounds.sentinels
-            else within(bounds, value)
+            else checked_value(bounds, value)
             for value, bounds in zip(values, self.limits, strict=True)
         ]
         checked += [_memory_ratio(checked[used], checked[total]) for used, total in self.ratios]

@@ -59,7 +59,7 @@ def scheduler_of(job_id: str) -> str:
 
 
 def device_name(text: str, number_kind: NameKind) -> DeviceName:
-    """Create a device name from a UUID or a number. `number_kind` tells what a number means, such as an index."""
+    """Create a device name from a UUID or a number. `number_kind` is the meaning of a number, such as `index`."""
     if text.isascii() and text.isdigit() and len(text) <= 4:
         return DeviceName(text, number_kind, str(int(text)))
     return DeviceName(text[:MAX_NAME_LENGTH], "uuid", text[:MAX_NAME_LENGTH])

@@ -72,7 +72,7 @@ def _jobstats_claims(file: str, text: str, users: Mapping[str, str]) -> Iterator
     name = device_name(file, "minor")
     job, *rest = text.split()
     if len(rest) != 1 or _UID(rest[0]) is None:
-        raise _InvalidFileError("does not have the form JOB UID")
+        raise _InvalidFileError("does not consist of a job id and a user id")
     yield _claim(job, (name,), user=users.get(rest[0], rest[0]))
 
 

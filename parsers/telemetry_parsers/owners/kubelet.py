@@ -35,7 +35,7 @@ def parse(capture: Capture) -> Report:
         parse_output = _PARSERS.get(output.name)
         if parse_output is not None:
             return parse_output(output)
-    return failed("not_understood", "kubelet", f"none of the calls {' '.join(_PARSERS)} was answered")
+    return failed("not_understood", "kubelet", f"the capture contains no answer to the calls {' '.join(_PARSERS)}")
 
 
 def _report_on_pods(output: Output) -> Report:
@@ -167,7 +167,7 @@ def _parse_allocated_device(
     """Return the possible names of an allocated device, or None if the device is not a card."""
     resource, text = device.get(key), device.get("device")
     if not isinstance(resource, str) or not isinstance(text, str) or not 0 < len(text) <= _MAX_ID_LENGTH:
-        problems.append(Problem("devices", "a device without a resource name or an id"))
+        problems.append(Problem("devices", "a device has no resource name or no id"))
         return None
     if not device_ids.may_be_card(resource, text, node.configured):
         return None

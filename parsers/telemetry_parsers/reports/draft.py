@@ -42,7 +42,7 @@ class Draft:
 
     vendor: str
     wording: Wording = problem_by_metric
-    words: Mapping[str, Value] = field(default_factory=dict)  # lower-case words, such as `failed`, in place of numbers
+    words: Mapping[str, Value] = field(default_factory=dict)  # lower-case words that replace numbers
     index_space: str = ""
     tool_version: str | None = None
     driver: str | None = None
@@ -66,7 +66,7 @@ class Draft:
         return key in self._positions
 
     def device(self, key: Hashable, template: Device | None = None) -> int:
-        """Return the position of the device with this key, which is created if necessary."""
+        """Return the position of the device with this key. Add the device if it does not exist."""
         position = self._positions.get(key)
         if position is None:
             position = self._positions[key] = len(self._devices)

@@ -1,4 +1,4 @@
-"""Targets of printed texts: the metric, identity or fact of a device in which a printed text is stored.
+"""Targets of printed texts. A target is the metric, identity field or fact of a device that a text contains.
 
 A table's row is one of these:
 
@@ -59,7 +59,7 @@ OtherWords = Literal["number", "not understood", "ignored"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The metric, field or fact that a printed text is stored as, and how the text is parsed."""
+    """The metric, identity field or fact that a printed text contains, and how the text is parsed."""
 
     kind: Literal["metric", "identity", "fact", "health"]
     key: str

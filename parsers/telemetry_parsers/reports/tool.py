@@ -12,7 +12,7 @@ from telemetry_parsers.text.answers import ErrorText, error_report, failed
 from telemetry_parsers.text.echoes import Run, arguments_of
 from telemetry_parsers.text.lines import Line, lines, quote
 
-# What differs between vendors whose tools share a shape: keys, headings and targets.
+# The keys, headings and targets of one tool, for a shape that several tools share.
 _Words = TypeVar("_Words")
 
 
@@ -43,7 +43,7 @@ class ToolText:
 Reader = Callable[[ToolText, Draft], bool]
 # A function that takes a report without devices, and returns the report that is used instead.
 Empty = Callable[[Report, ToolText, "Tool"], Report]
-# A function that returns a report on output in no known shape, or None if the output is unknown.
+# A function that returns a report on output that has no shape, or None if it does not know the output.
 Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, replace
-from telemetry_parsers.metrics import states
+from telemetry_parsers.metrics import state_readings
 from telemetry_parsers.model import Absent, Device, Reading
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
@@ -236,7 +236,7 @@ def _read_entry(entry: Entry, device: int, metric_keys: Collection[str], draft: 
 def _read_level(entry: Entry, device: int, draft: Draft) -> None:
     level = level_of(entry.text)
     if not isinstance(level, Absent):
-        for state_reading in states(device, "performance_level", level):
+        for state_reading in state_readings(device, "performance_level", level):
             draft.add_reading(state_reading)
     elif level is Absent.NOT_UNDERSTOOD or not entry.text.strip():
         draft.add_problem(entry.where, f'"{quote(entry.text)}" is not a known performance level')

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from telemetry_parsers import units
-from telemetry_parsers.metrics import reading, states
+from telemetry_parsers.metrics import reading, state_readings
 from telemetry_parsers.model import Absent, Process, Reading, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, metric, special, switch
@@ -215,7 +215,7 @@ class _ReadingChooser:
     def _read_level(self, entry: Entry) -> None:
         word = level_of(entry.text)
         if not isinstance(word, Absent):
-            self.levels = states(self._device, "performance_level", word)
+            self.levels = state_readings(self._device, "performance_level", word)
         else:
             self.levels = ()
             if printed_text(entry.text) is not None or not entry.text.strip():

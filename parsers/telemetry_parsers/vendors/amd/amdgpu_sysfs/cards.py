@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from telemetry_parsers import units
-from telemetry_parsers.metrics import reading, states
+from telemetry_parsers.metrics import reading, state_readings
 from telemetry_parsers.model import Absent, Device, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.rocm.values import level_of
@@ -190,7 +190,7 @@ def _gpu_metrics_readings(card: CardFiles, draft: Draft) -> list[gpu_metrics.Blo
 def _read_level(position: int, card: CardFiles, draft: Draft) -> None:
     word = level_of(card.text("power_dpm_force_performance_level"))
     if not isinstance(word, Absent):
-        for item in states(position, "performance_level", word):
+        for item in state_readings(position, "performance_level", word):
             draft.add_reading(item)
 
 
