@@ -71,7 +71,7 @@ def _character_width(character: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Return the text, or its beginning with an ellipsis."""
+    """Return the text, or its beginning with an ellipsis if the text is too wide."""
     if display_width(text) <= width:
         return text
     if width <= 0:

@@ -45,16 +45,15 @@ def test_every_fault_in_every_format(assert_golden: Callable[[Path, str], None])
         parts.append(
             f"== {name}: exit {int(checkup.status)}, npd {check_formats.npd_status(checkup.status)}, nhc {check_formats.nhc_status(checkup.status)}\n"
         )
-        parts += [check_formats.nagios(checkup), check_formats.npd(checkup), check_formats.nhc(checkup)]
+        parts += [check_formats.nagios_text(checkup), check_formats.npd_text(checkup), check_formats.nhc_text(checkup)]
     assert_golden(GOLDEN, "".join(parts))
 
 
 def test_performance_data_are_well_formed() -> None:
     form = re.compile(r"[A-Za-z0-9_.:-]+=-?[0-9.]+(%|s|B|c)?(;[0-9.]*){0,4}\Z")
     for cards in ("2xnvidia,2xamd,2xascend", "128xnvidia", "1xh100mig"):
-        first, _, data = (
-            check_formats.nagios(examine(clean_snapshot(demo_snapshot(cards)), {})).splitlines()[0].partition(" | ")
-        )
+        text = check_formats.nagios_text(examine(clean_snapshot(demo_snapshot(cards)), {}))
+        first, _, data = text.splitlines()[0].partition(" | ")
         assert first.startswith("TELEMETRY ")
         assert data
         assert all(form.match(word) for word in data.split(" ")), data
@@ -124,12 +123,12 @@ def test_hostile_names_break_no_line() -> None:
         sources=(source(detail=evil),),
     )
     checkup = examine(clean_snapshot(node), {})
-    first, *others = check_formats.nagios(checkup).splitlines()
+    first, *others = check_formats.nagios_text(checkup).splitlines()
     assert first.count("|") == 1
     assert first.isprintable()
     assert all("|" not in line and line.isprintable() and len(line) <= 400 for line in others)
-    assert len(check_formats.npd(checkup).encode()) <= 80
-    assert all(line.isprintable() for line in check_formats.nhc(checkup).splitlines())
+    assert len(check_formats.npd_text(checkup).encode()) <= 80
+    assert all(line.isprintable() for line in check_formats.nhc_text(checkup).splitlines())
 
 
 def test_node_without_accelerators_is_ok() -> None:
@@ -137,5 +136,5 @@ def test_node_without_accelerators_is_ok() -> None:
     assert examine(empty, {}).status is Status.UNKNOWN
     assert examine(empty, {}, has_accelerators=False).status is Status.OK
     assert examine(empty, {"nvidia": 8}, has_accelerators=False).status is Status.CRITICAL
-    words = check_formats.nhc(examine(empty, {}, has_accelerators=False))
+    words = check_formats.nhc_text(examine(empty, {}, has_accelerators=False))
     assert words == "OK devices: this node has no accelerators\n"

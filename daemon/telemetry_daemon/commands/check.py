@@ -99,9 +99,9 @@ def run(arguments: argparse.Namespace) -> int:
     from telemetry_exporters.documents import check_formats
 
     writers: Mapping[str, Callable[[Checkup], str]] = {
-        "nagios": check_formats.nagios,
-        "nhc": check_formats.nhc,
-        "npd": check_formats.npd,
+        "nagios": check_formats.nagios_text,
+        "nhc": check_formats.nhc_text,
+        "npd": check_formats.npd_text,
         "json": check_formats.document,
     }
     statuses = {"nhc": check_formats.nhc_status, "npd": check_formats.npd_status}

@@ -37,8 +37,8 @@ class Straggler:
         """Return the sentence that explains the straggler in the verdict."""
         lengths = f"({human.short_duration(self.length_ns)} against {human.short_duration(self.median_ns)})"
         if self.reason == "compute":
-            return f"rank {self.rank} computes {excess_text(self.excess)} the others {lengths}; they wait for it"
-        return f"rank {self.rank} is held up by its host: its card computes or is idle {excess_text(self.excess)} the others {lengths}; they wait for it"
+            return f"rank {self.rank} computes {excess_text(self.excess)} the others {lengths}, which wait for it"
+        return f"rank {self.rank} is held up by its host: its card computes or is idle {excess_text(self.excess)} the others {lengths}, which wait for it"
 
     @property
     def advice(self) -> str:
@@ -73,7 +73,7 @@ def excess_text(excess: float) -> str:
 
 
 def rank_spread_of(ranks: Sequence[UsualStep]) -> RankSpread | None:
-    """Compare the lengths of the ranks' steps, if at least two are known."""
+    """Return how the ranks' step lengths differ, or None if fewer than two are known."""
     timed_ranks = sorted(
         (rank for rank in ranks if rank.split.span_ns), key=lambda rank: (rank.split.span_ns, rank.own_time_ns or 0)
     )

@@ -62,7 +62,7 @@ def judged_ranks(ranks: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
 
 
 def usual_step_of(member: Member) -> UsualStep:
-    """Return the mean of the complete steps, or the split of the whole time."""
+    """Return the mean of the complete steps, or a step for the whole time if there are none."""
     device = member.device
     means = [step for step in device.steps if step.is_mean]
     steps, left_out = _usable_steps([step for step in device.steps if not step.is_mean])

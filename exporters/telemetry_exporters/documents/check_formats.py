@@ -35,7 +35,7 @@ class CheckJson:
     name: Word
     status: _StatusWord
     words: str
-    """The condition in words."""
+    """A description of the condition."""
     remedy: str | None
     """What to do about the condition."""
     device: str | None
@@ -69,8 +69,8 @@ class PerfData(NamedTuple):
     maximum: float | None = None
 
 
-def nagios(checkup: Checkup) -> str:
-    """Return a line with the result and performance data, followed by a line for each failing check."""
+def nagios_text(checkup: Checkup) -> str:
+    """Return Nagios output: a line with the result and performance data, followed by a line for each failing check."""
     lines = [_one_line(f"TELEMETRY {checkup.status.name} - {_summary(checkup)}")]
     data = " ".join(_perf_data_texts(checkup))
     if data:
@@ -81,12 +81,12 @@ def nagios(checkup: Checkup) -> str:
     return "\n".join(lines) + "\n"
 
 
-def nhc(checkup: Checkup) -> str:
+def nhc_text(checkup: Checkup) -> str:
     """Return a line for each check, in the form that Node Health Check logs."""
     return "".join(f"{_one_line(f'{check.status.name} {check.name}: {check.words}')}\n" for check in checkup.checks)
 
 
-def npd(checkup: Checkup) -> str:
+def npd_text(checkup: Checkup) -> str:
     """Return the result as one line that node-problem-detector does not truncate."""
     text = _one_line(_summary(checkup))
     return _cut_bytes(text, _NPD_BYTES - 1) + "\n"

@@ -164,7 +164,7 @@ class AllocationJson:
 
     owner: OwnerJson
     share: Ratio
-    """The share of the whole card. The shares of a card add up to at most 1."""
+    """The owner's share of the whole card. The shares of a card add up to at most 1."""
     basis: Basis
     """How the share was determined."""
     allocated: bool
@@ -213,7 +213,7 @@ class DeviceJson:
     id: str
     """Unique on the node. Does not change until the device is forgotten."""
     device: str
-    """The label `device` of the device's series."""
+    """The value of the label `device` in the device's series."""
     model: TextOrNull
     uuid: TextOrNull
     bus_id: TextOrNull

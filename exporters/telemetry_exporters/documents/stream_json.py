@@ -73,7 +73,7 @@ class DeviceJson:
     limit_celsius: float | None
     """The temperature at which the device slows down."""
     throttled_by: tuple[str, ...]
-    """The active reasons of throttling."""
+    """The active throttling reasons."""
     open_events: tuple[str, ...]
     """Codes of events that last until the device is repaired."""
     owners: str
@@ -133,7 +133,7 @@ class StateJson:
     devices: tuple[DeviceJson, ...]
     sources: tuple[SourceJson, ...]
     troubles: tuple[TroubleJson, ...]
-    """All problems, worst first. Devices with the same condition are one entry."""
+    """All problems, worst first. Devices with the same condition share one entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ def readings(snapshot: Snapshot, numbers_json: str, now: float) -> str:
 
 
 def numbers(snapshot: Snapshot) -> str:
-    """Return the JSON text of `readings` that is the same for all clients."""
+    """Return the part of the event `readings` that is the same for all clients, as JSON."""
     host = {reading.metric: reading.value for reading in snapshot.host if not reading.label}
     host_numbers = ",".join(_format(host.get(metric), 1.0) for metric in _HOST_METRICS)
     return f'"host":[{host_numbers}],"values":[{",".join(map(_row_to_json, snapshot.devices))}]'

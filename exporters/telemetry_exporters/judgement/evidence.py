@@ -225,7 +225,7 @@ def throttled_by(reasons: str, word: str) -> Evidence:
     return lambda view: [word] if any(map(matches_reason, view.active("throttled"))) else []
 
 
-def narrow_pcie(view: DeviceView) -> list[str]:
+def narrow_pcie_link(view: DeviceView) -> list[str]:
     """Return a text such as `PCIe x8 of x16` if the link could have more lanes."""
     # The generation is not compared, because a low generation is normal for an idle card.
     width, max_width = view.number("pcie_link_width"), view.number("pcie_link_width_max")

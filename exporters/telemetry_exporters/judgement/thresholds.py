@@ -74,7 +74,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
         POWER_LIMIT_REASONS, "throttling reasons that indicate the power limit", "NVIDIA, AMD, MetaX"
     ),
     "vague_reasons": Threshold(VAGUE_REASONS, "throttling reasons that may hide another reason", "NVIDIA; AMD; MetaX"),
-    "at_cap_ratio": Threshold(0.98, "share of the power limit at which a card counts as limited by power"),
+    "at_cap_ratio": Threshold(0.98, "share of the power limit at which a card counts as power-limited"),
     "throttled_share": Threshold(0.6, "share of ten minutes with throttling by heat or the power brake", "gpud"),
     "often_throttled_share": Threshold(0.05, "share of each of three hours with throttling by heat"),
     "flaps": Threshold(6, "state changes of a card or link within an hour: three times down and up", "gpud, for links"),
@@ -139,7 +139,7 @@ _OVERRIDES: ContextVar[Mapping[str, float]] = ContextVar("changed thresholds", d
 
 @contextmanager
 def overridden(numbers: Mapping[str, float]) -> Iterator[None]:
-    """Use these numbers for the thresholds with these names within the context."""
+    """Within the context, use these numbers, by name, instead of the thresholds."""
     token = _OVERRIDES.set(numbers)
     try:
         yield
@@ -156,7 +156,7 @@ def threshold(name: str) -> float:
 
 
 def seconds(name: str) -> float:
-    """Return the duration with this name in seconds. Raises TypeError if it is not one."""
+    """Return the duration with this name in seconds. Raises TypeError if it is not a duration."""
     value = THRESHOLDS[name].value
     if not isinstance(value, timedelta):
         raise TypeError(f"{name} is not a duration")
@@ -164,7 +164,7 @@ def seconds(name: str) -> float:
 
 
 def pattern(name: str) -> str:
-    """Return the regular expression with this name. Raises TypeError if it is not one."""
+    """Return the regular expression with this name. Raises TypeError if it is not a regular expression."""
     value = THRESHOLDS[name].value
     if not isinstance(value, str):
         raise TypeError(f"{name} is not a pattern")

@@ -42,7 +42,7 @@ class SeriesNames:
     devices: tuple[tuple[object, tuple[ReadingKey, ...]], ...] = ()
     host: tuple[ReadingKey, ...] = ()
     daemon: tuple[tuple[tuple[str, Labels], ...], ...] = ()
-    # All sources, even without samples: a new duplicate must change the names, so that it becomes a problem.
+    # All sources, even without samples: a new duplicate must change the names, so that it is reported as a problem.
     sources: tuple[tuple[str, tuple[str, ...]], ...] = ()
     owner_labels: tuple[Labels, ...] = ()  # the owner labels of each device
 
@@ -167,7 +167,7 @@ def _device_series_names(
     labels = (*identity, *owner)
     shared = SharedLabels(labels)
     if device.up is not None:
-        yield "info", SharedLabels((*identity, *info_labels(device))), ""  # owner labels would end this series
+        yield "info", SharedLabels((*identity, *info_labels(device))), ""  # no owner labels: new owners would end it
         yield "up", shared, ""
     else:
         yield "unread", shared, ""

@@ -94,7 +94,7 @@ _LINKS_UP = states(
 _WORK = (
     lines(
         "Temperatures",
-        "Every sensor; dashed: where the card slows down, is critical, or switches off.",
+        "Every sensor. Dashed: the temperatures at which the card slows down, is critical, or switches off.",
         "celsius",
         *card_queries(("accelerator_temperature_celsius{$cards}", "{{sensor}}")),
         limits=(
@@ -105,7 +105,7 @@ _WORK = (
     ),
     lines(
         "Power",
-        "The main figure, average, instantaneous, module and memory power if the card reports them; dashed: the limit.",
+        "The main, average, instantaneous, module and memory power, if the card reports them. Dashed: the limit.",
         "watt",
         query("accelerator_power_watts{$cards}", "{{device}} power"),
         query("accelerator_power_average_watts{$cards}", "{{device}} average"),
@@ -183,7 +183,7 @@ _UNITS = (
     ),
     lines(
         "Pipes",
-        "Which arithmetic units work: by precision, and the tensor units by kind.",
+        "How busy the arithmetic units are: by precision, and the tensor units by kind.",
         "percentunit",
         *card_queries(("accelerator_pipe_active_ratio{$cards}", "{{pipe}}")),
     ),

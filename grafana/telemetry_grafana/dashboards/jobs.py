@@ -240,7 +240,7 @@ JOBS = Page(
             _half_width_table(
                 "no card (if processes are reported)",
                 "Foreign processes",
-                "Cards on which processes that do not belong to the owner use memory.",
+                "Cards whose memory is used by processes that do not belong to the owner.",
                 _CARD_LABELS,
                 Column(
                     "memory",
@@ -251,7 +251,7 @@ JOBS = Page(
             _half_width_table(
                 "none",
                 "Unknown device names",
-                "Devices that a scheduler allocated but no node has. Their owners are missing above. `telemetry doctor` lists them.",
+                "Devices that a scheduler allocated, but that no node has. Their owners are missing above. `telemetry doctor` lists them.",
                 ("instance", "source"),
                 Column("names", "telemetry_claims_unresolved{$nodes} > 0"),
             ),

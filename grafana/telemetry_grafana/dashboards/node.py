@@ -78,7 +78,7 @@ NODE = Page(
             shared.FAILING_SOURCES,
             numbers(
                 "Heat, power, host",
-                f"{shared.THROTTLED_TEXT} Energy: of the cards, over the time range shown. Host: of the chosen nodes, the highest CPU utilization and the latest boot.",
+                f"{shared.THROTTLED_TEXT} Energy: of the cards, over the time range shown. Host: of the chosen nodes, the highest CPU utilization and the shortest uptime.",
                 shared.THROTTLED,
                 Figure("Hottest card", "max(accelerator:temperature_celsius{$cards})", "celsius", shared.HEAT_STEPS),
                 shared.POWER,

@@ -66,7 +66,7 @@ _CARD_NAMES = _name_series(
     "card", '"instance", "device"', '"instance", "vendor", "device"', "accelerator_up{$cards}", _CARD_KEY
 )
 _NODE_NAMES = _name_series("node", '"instance"', '"instance", "vendor"', "telemetry_devices{$vendors}", _NODE_KEY)
-# A second blank before one-digit numbers sorts 2 before 10.
+# A second blank before one-digit numbers, so that 2 comes before 10.
 _ORDERED_CARD_NAMES = f'label_replace({_CARD_NAMES}, "card", "$$1  $$2", "card", "(.*) ([0-9])")'
 
 

@@ -111,7 +111,7 @@ THROTTLED_TEXT = (
 )
 NODES_DOWN = number(
     "Nodes down",
-    "Targets of Prometheus that had a telemetry daemon within the last day and do not respond.",
+    "Targets of Prometheus that had a telemetry daemon within the last day, but do not respond now.",
     "count(up{$nodes} == 0 and on (cluster, job, instance) last_over_time(telemetry_build_info[1d]))"
     " or 0 * count(up{$nodes})",
     steps=RED_IF_ANY,
@@ -127,7 +127,7 @@ ENERGY = Figure("Energy", "sum(increase(accelerator_energy_estimated_joules_tota
 
 
 EVENTS_TEXT = (
-    "Events by code (NVIDIA: Xid), from their time until the card was reset, its driver reloaded or the node rebooted. "
+    "Events by code (NVIDIA: Xid), from the event until the card was reset, its driver reloaded or the node rebooted. "
     "Only some drivers report events."
 )
 EVENT_WORDS: Words = {"0": ("none", GREEN), "1": ("open", YELLOW)}

@@ -7,7 +7,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # most importers need only the names of the exporters
+if TYPE_CHECKING:  # at run time, most importers need only the names of the exporters
     from telemetry_exporters.prometheus.compat.table import ExporterTable
 
 # Maps each exporter to its table: (module in this package, constant).

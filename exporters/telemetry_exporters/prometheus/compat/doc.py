@@ -162,7 +162,7 @@ def names_in_queries(dashboard: Any) -> tuple[str, ...]:
 
 
 def _queries(document: Any) -> Iterator[str]:
-    pending = [document]  # recursion could exceed Python's limit
+    pending = [document]  # a list instead of recursion, which could exceed Python's limit
     while pending:
         element = pending.pop()
         if isinstance(element, dict):

@@ -77,7 +77,7 @@ def non_empty(label_value: Fact) -> Fact:
 
 
 def either(label_value: Fact, otherwise: Fact) -> Fact:
-    """Return a function that calls `otherwise` if `label_value` returns nothing."""
+    """Return a function that calls `otherwise` if `label_value` returns None or an empty string."""
     return lambda context: label_value(context) or otherwise(context)
 
 

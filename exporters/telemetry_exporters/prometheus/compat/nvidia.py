@@ -170,7 +170,7 @@ _NVIDIA_GPU_MISSING = (
     UnservedNames("nvidia_smi_{name,driver_version,kmd_version}", "texts, although some drivers print numbers; `nvidia_smi_gpu_info` has them as labels"),
     UnservedNames("nvidia_smi_command_exit_code, nvidia_smi_nvml_return_code", "`telemetry_source_failures_total` counts failures by reason"),
     UnservedNames("nvidia_smi_pcie_link_gen_{gpucurrent,gpumax,hostmax}", "only the link between GPU and host is read, as `nvidia_smi_pcie_link_gen_{current,max}`"),
-    UnservedNames("nvidia_smi_ecc_errors_uncorrected_{aggregate,volatile}_sram_*", "the kinds of SRAM errors are not read"),
+    UnservedNames("nvidia_smi_ecc_errors_uncorrected_{aggregate,volatile}_sram_*", "SRAM errors are not read by kind"),
     UnservedNames("nvidia_smi_ecc_errors_*_{texture_memory,l1_cache,l2_cache,cbu,register_file}", "only on old GPUs"),
     UnservedNames("nvidia_smi_driver_model_*, nvidia_smi_display_*, nvidia_smi_clocks_applications_*", "not read"),
     UnservedNames("nvidia_smi_accounting_*, nvidia_smi_c2c_mode, nvidia_smi_edpp_multiplier_ratio, nvidia_smi_gsp_mode_*", "not read"),

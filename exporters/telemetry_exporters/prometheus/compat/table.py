@@ -49,7 +49,7 @@ class ReportedDevice:
     context: DeviceContext
     positions_by_metric: Mapping[str, Mapping[str, int]]
     gaps: frozenset[str]  # metrics that the device supports, but whose number is currently absent
-    layout_value: Callable[[int], float]  # returns the number at a position, which also decides which series exist
+    layout_value: Callable[[int], float]  # returns the number at a position; the page's series depend on it
 
     def positions(self, metric: str) -> Mapping[str, int]:
         """Map the metric's label values to the positions of its numbers."""

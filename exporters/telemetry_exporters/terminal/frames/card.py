@@ -44,7 +44,7 @@ def body(state: State, size: Size) -> Body:
     card = None if scene is None else chosen_card(state, scene)
     if scene is None or card is None:
         return message_body("No card is known yet.", size.columns)
-    groups = past_groups(card, scene) if scene.slot is not None else current_groups(card, state.counters)
+    groups = past_groups(card, scene) if scene.past_slot is not None else current_groups(card, state.counters)
     if state.options.filter:
         matches = {name: matching_entries(entries, state.options.filter) for name, entries in groups.items()}
         lines = [*_heading_lines(card, scene, size.columns), *group_lines(matches, size.columns)]
@@ -66,11 +66,11 @@ def body(state: State, size: Size) -> Body:
 def _heading_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     device, condition = card.row.device, card.row.condition
     name = " ".join(filter(None, (device.vendor, device.device, card.row.model)))
-    state = "" if scene.slot is not None else f"  {condition.word}"
+    state = "" if scene.past_slot is not None else f"  {condition.word}"
     short_name = cut_text(name, max(8, width - display_width(state)))
     yield (Piece(short_name, Style.BOLD), Piece(state, SEVERITY_STYLES[condition.severity]))
     shown_remedies: set[str] = set()
-    if scene.slot is None:
+    if scene.past_slot is None:
         for finding in card.row.findings:
             text = ": ".join(filter(None, (finding.word, finding.meaning)))
             if finding.meaning or finding.remedy:
@@ -86,7 +86,7 @@ def _event_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     events = [
         event
         for event in scene.past.events
-        if event.id == card.row.device.id and (scene.slot is None or event.wall_time < end)
+        if event.id == card.row.device.id and (scene.past_slot is None or event.wall_time < end)
     ]
     if not events:
         return
@@ -107,7 +107,7 @@ def _identity_lines(card: Card, width: int) -> Iterator[Line]:
 
 
 def _process_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
-    if scene.slot is not None:
+    if scene.past_slot is not None:
         yield (Piece("The processes of the past are not kept.", Style.DIM),)
     elif card.row.device.processes:
         yield heading("processes")
@@ -119,7 +119,7 @@ def _process_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
 
 
 def _owner_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
-    if scene.slot is None and card.row.device.allocations:
+    if scene.past_slot is None and card.row.device.allocations:
         yield heading("owners")
         for allocation in card.row.device.allocations:
             yield from wrapped(human.allocation_text(allocation), width, indent="    ", prefix="  ")
@@ -162,9 +162,8 @@ def _axis_lines(past: Past, scene: Scene, parts: list[tuple[int, int]], margin: 
     """Yield the times at both ends of the chart, and a mark below the chosen slot."""
     begin, end = (time_of_day(past.start + slot * past.slot_seconds) for slot in (past.slots - SLOTS, past.slots))
     yield (Piece(" " * (margin + 1)), *left_and_right((Piece(begin, Style.DIM),), (Piece(end, Style.DIM),), len(parts)))
-    positions = [
-        index for index, (first, last) in enumerate(parts) if scene.slot is not None and first <= scene.slot < last
-    ]
+    chosen = scene.past_slot
+    positions = [index for index, (first, last) in enumerate(parts) if chosen is not None and first <= chosen < last]
     if positions:
         yield (Piece(" " * (margin + 1 + positions[0]) + "▲", Style.WARNING),)
 
@@ -184,7 +183,7 @@ def _chart_title(key: str, scene: Scene, card: Card, series: Series | None) -> s
 
 
 def _value_text(key: str, scene: Scene, card: Card, series: Series | None) -> str:
-    if scene.slot is None:
+    if scene.past_slot is None:
         value = kept_value(card.row.device, key)
         if value is not None and not isinstance(value, Absent):
             return human.value_text(value, BY_KEY[key])
@@ -192,9 +191,9 @@ def _value_text(key: str, scene: Scene, card: Card, series: Series | None) -> st
         return f"{ABSENT} ({value.value.replace('_', ' ') if value else missing})"
     if series is None:
         return f"{ABSENT} (not kept)"
-    past = value_at(series, scene.slot)
+    past = value_at(series, scene.past_slot)
     if math.isnan(past):
-        return f"{ABSENT} ({clean(reason_at(series, scene.slot))})"
+        return f"{ABSENT} ({clean(reason_at(series, scene.past_slot))})"
     return human.value_text(past, BY_KEY[key])
 
 

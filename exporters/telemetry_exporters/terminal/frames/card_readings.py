@@ -22,7 +22,7 @@ _MAX_NAME_LENGTH, _MAX_REASON_LENGTH = 34, 24
 _COLUMN_GAP = 3
 _MAX_ZEROS = 4000
 _SUBJECTS = ("heat", "power", "memory", "links", "errors", "work", "state")
-# A metric belongs to the first subject of which a word is in the metric's name, or else to `work`.
+# A metric belongs to the first subject with a word that is part of the metric's name, or else to `work`.
 _SUBJECT_WORDS = (
     ("state", ("enabled", "watch", "state", "health", "action", "performance", "suspended", "processes")),
     ("heat", ("temperature", "fan", "throttled")),
@@ -31,7 +31,7 @@ _SUBJECT_WORDS = (
     ("links", ("link", "pcie")),
     ("memory", ("memory", "bar1")),
 )
-# These labels have a reading for each state. The reading of the current state is 1, and all others are 0.
+# Metrics with these labels have a reading for each state: 1 for the current state, and 0 for all others.
 _STATE_LABELS = frozenset({"level", "state", "action"})
 _SHOWN_ZEROS = frozenset({*KEPT, _LINK_UP, "ecc_enabled", "performance_state", "processes"}) - {"throttled"}
 
@@ -105,7 +105,7 @@ def _create_entry(reading: MergedReading, device: str, counters: Counters) -> En
 
 def past_groups(card: Card, scene: Scene) -> Groups:
     """Return the card's readings from the chosen slot of the history."""
-    slot = -1 if scene.slot is None else scene.slot
+    slot = -1 if scene.past_slot is None else scene.past_slot
     entries: list[Entry] = []
     for key in KEPT:
         series = card.series.get(key)

@@ -55,12 +55,12 @@ class NodeRow:
     @property
     def is_silent(self) -> bool:
         """Return whether the node does not answer."""
-        return self.scene.slot is None and (bool(self.scene.node.trouble) or self.scene.is_old)
+        return self.scene.past_slot is None and (bool(self.scene.node.trouble) or self.scene.is_old)
 
 
 def _node_condition(scene: Scene) -> Finding:
     node = scene.node
-    if scene.slot is not None:
+    if scene.past_slot is not None:
         return NOT_KEPT
     if node.trouble and node.age_seconds is None:
         return Finding(node.trouble, Severity.BAD)
@@ -99,13 +99,13 @@ def _combiner(index: int, combine: Callable[[tuple[float, ...]], float]) -> Call
 
 def _card_count_cell(row: NodeRow) -> Cell:
     count, up_count = row.figures.whole_count, row.figures.up_count
-    if row.scene.slot is not None or not count:
+    if row.scene.past_slot is not None or not count:
         return text_cell(str(count) if count else "")
     return Cell(str(count) if up_count == count else f"{up_count} / {count}")
 
 
 def _model_counts(row: NodeRow) -> str:
-    return "" if row.scene.content is None or row.scene.slot is not None else inventory(row.scene.content.snapshot)
+    return "" if row.scene.content is None or row.scene.past_slot is not None else inventory(row.scene.content.snapshot)
 
 
 _NODE_LISTING: Listing[NodeRow] = Listing(
@@ -216,7 +216,7 @@ def process_list(state: State, size: Size) -> Body:
     scene = chosen_scene(state)
     if scene is None or scene.content is None:
         return message_body("No node has answered yet.", size.columns)
-    if scene.slot is not None:
+    if scene.past_slot is not None:
         return message_body("The processes of the past are not kept. n: back to now", size.columns)
     if not any(row.device.processes for row in scene.rows):
         return message_body("No processes reported.", size.columns)
@@ -257,7 +257,7 @@ def source_list(state: State, size: Size) -> Body:
     scene = chosen_scene(state)
     if scene is None or scene.content is None:
         return message_body("No node has answered yet.", size.columns)
-    if scene.slot is not None:
+    if scene.past_slot is not None:
         return message_body("The state of sources in the past is not kept. n: back to now", size.columns)
     snapshot = scene.content.snapshot
     if not snapshot.sources:

@@ -181,12 +181,12 @@ class NodeContent:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A node at present, or at `slot` in the past."""
+    """A node at present, or at `past_slot` in the past."""
 
     node: NodeState
     content: NodeContent | None
     past: Past
-    slot: int | None
+    past_slot: int | None
     window: Window
     is_old: bool
 
@@ -195,16 +195,16 @@ class Scene:
         """Return the rows of the devices, in the node's order."""
         if self.content is None:
             return ()
-        if self.slot is None:
+        if self.past_slot is None:
             return self.content.rows
-        return self.node.cache.get(_past_rows, self.content, self.past, self.slot)
+        return self.node.cache.get(_past_rows, self.content, self.past, self.past_slot)
 
     @property
     def figures(self) -> Figures:
         """Return the figures of the node, which are empty if its readings have expired."""
         if self.content is None or self.is_old:
             return node_figures(())
-        return self.content.figures if self.slot is None else self.node.cache.get(node_figures, self.rows)
+        return self.content.figures if self.past_slot is None else self.node.cache.get(node_figures, self.rows)
 
 
 def scene_at(node: NodeState, past_time: float | None) -> Scene:
