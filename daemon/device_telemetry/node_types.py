@@ -48,19 +48,19 @@ class Device:
 
     def _check_names(self, metric: str, label: str) -> None:
         reading, absence = self.readings.get(metric), self.absent.get(metric)
-        known = BY_KEY.get(metric)
-        if known is None and reading is None and absence is None:
+        spec = BY_KEY.get(metric)
+        if spec is None and reading is None and absence is None:
             hint = suggest_or_list(metric.removeprefix("accelerator_"), {*_DEVICE_KEYS, *self.readings})
             raise UnknownNameError(f"unknown metric {metric!r}{hint or '; docs/metrics.md has all JSON keys'}")
         labels = {label for by_label in (reading, absence) if isinstance(by_label, Mapping) for label in by_label}
-        is_labelled = bool(labels) or (known is not None and reading is None and bool(known.label))
+        is_labelled = bool(labels) or (spec is not None and reading is None and bool(spec.label))
         if is_labelled and not label:
-            example = min(labels, default=known.words[0] if known is not None and known.words else "LABEL")
+            example = min(labels, default=spec.words[0] if spec is not None and spec.words else "LABEL")
             raise UnknownNameError(
-                f"{metric} has a number for each {known.label if known is not None else 'label'}, "
+                f"{metric} has a number for each {spec.label if spec is not None else 'label'}, "
                 f"so pass a label: value({metric!r}, {example!r}); reported: {', '.join(sorted(labels)) or 'none'}"
             )
-        if label and not is_labelled and (reading is not None or known is not None):
+        if label and not is_labelled and (reading is not None or spec is not None):
             raise UnknownNameError(f"{metric} has no label {label!r}; call value({metric!r})")
 
     @property

@@ -19,7 +19,7 @@ from device_telemetry.visible import named_visible_devices
 from telemetry_daemon.terminal.suggestions import suggest_or_list
 
 _SAMPLE_TIMEOUT_SECONDS = 30.0
-# When a section ends, the daemon reads the energy counters again.
+# At the end of a section, the daemon needs up to this long to read the energy counters again.
 _COUNTERS_TIMEOUT_SECONDS = 2.0
 # The daemon needs up to _COUNTER_READ_SECONDS to read the counters.
 _REQUEST_GAP_SECONDS, _COUNTER_READ_SECONDS = 1.0, 0.25
@@ -166,7 +166,7 @@ class Recorder(ContextDecorator):
         return False
 
     def _wait_for_sample(self, moment: float) -> None:
-        """Wait for a sample that was read at this time or later. The caller holds `_condition`."""
+        """Wait for a sample that was read at `moment` or later. The caller holds `_condition`."""
         start = time.monotonic()
         while self._thread is not None and self._error is None:
             timeout = _SAMPLE_TIMEOUT_SECONDS

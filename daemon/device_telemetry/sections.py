@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from device_telemetry.node_types import Device
 
-# The energy is exact if the counter was read this close to the section's beginning and end.
+# The energy is exact if the counter was read within this time of the section's beginning and end.
 _NEAR_SECONDS = 0.25
 _TINY_SECONDS = 1e-6
 ENERGY, POWER = "energy_joules_total", "power_watts"
@@ -39,7 +39,7 @@ class Sample:
         return self.time - self.counter_ages.get(name, 0.0)
 
     def has_counters_since(self, moment: float) -> bool:
-        """Return whether all energy counters were read at this time or later."""
+        """Return whether all energy counters were read at `moment` or later."""
         return all(self.counter_time(name) >= moment for name, numbers in self.values.items() if ENERGY in numbers)
 
 
@@ -68,7 +68,7 @@ class _Statistics:
 
 @dataclass
 class Section:
-    """A section with its statistics over all runs so far."""
+    """A section, with its statistics over all its executions so far."""
 
     seconds: float = 0.0
     ended: float = 0.0
@@ -104,7 +104,7 @@ class Section:
                 self._add_readings(name, before.values[name], after.values[name], seconds)
                 if ENERGY in before.values[name]:
                     self._add_energy(name, 0.0, 0.0)  # so that the results contain even an energy of 0
-            self._add_counter(name, before, after, spans)
+            self._count_energy(name, before, after, spans)
         oldest = min((after.counter_time(name) for name in names), default=after.time)
         self._spans = [(begin, end) for begin, end in self._spans if end > oldest]
 
@@ -112,7 +112,7 @@ class Section:
         for metric in before.keys() & after.keys() - {ENERGY}:
             self._statistics.setdefault((name, metric), _Statistics()).add(before[metric], after[metric], seconds)
 
-    def _add_counter(self, name: str, before: Sample, after: Sample, spans: Sequence[tuple[float, float]]) -> None:
+    def _count_energy(self, name: str, before: Sample, after: Sample, spans: Sequence[tuple[float, float]]) -> None:
         """Add the section's share of the energy between two readings of the counter."""
         numbers_before, numbers_after = before.values[name], after.values[name]
         begin, end = before.counter_time(name), after.counter_time(name)

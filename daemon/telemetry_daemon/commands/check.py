@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_origins(parser, "check", options.HEALTHY_DEMO, "--node", "--demo")
     options.add_credentials(parser)
     options.add_config(parser)
-    # `own_readings.open_tools` reads these arguments.
+    # These arguments have no flags here, but `own_readings.open_tools` reads them.
     parser.set_defaults(source=[], all=None, replay=None, origin=None)
 
 

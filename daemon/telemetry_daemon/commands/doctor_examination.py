@@ -84,7 +84,7 @@ def _examine_this_node(
         polled = sources.poll_sources(loaded, settings, arguments.source, root, streams.show_waiting)
         failures = [Finding("plugins", options.failure_text(failure), _PLUGIN_REMEDY) for failure in loaded.failures]
     local_daemon = LocalDaemon() if arguments.source else _probe_local_daemon(arguments, settings)
-    facts = Examination(
+    examined = Examination(
         snapshot=polled.snapshot,
         examined_sources=polled.examined_sources,
         machine=machine.read_machine(root, os.environ),
@@ -98,7 +98,7 @@ def _examine_this_node(
         owners_are_shown=settings.attribution.enabled,
         is_partial=bool(arguments.source),
     )
-    return examination.examine(facts), polled
+    return examination.examine(examined), polled
 
 
 def _probe_local_daemon(arguments: argparse.Namespace, settings: Settings) -> LocalDaemon:
@@ -131,7 +131,7 @@ def _collect_material(arguments: argparse.Namespace, root: Path) -> BundleMateri
 def _bundle_heading(snapshot_time: float, mask: Mask) -> str:
     return (
         f"telemetry doctor --bundle, by telemetry {__version__}, {json_values.utc_time(snapshot_time)}\n"
-        f"{mask.value_count} values that may identify this node, its cards or its users are replaced consistently by stand-ins.\n"
-        "The files of the flight recorder have other stand-ins, because they were masked when they were written.\n"
+        f"{mask.value_count} values that may identify this node, its cards or its users are consistently replaced with stand-ins.\n"
+        "The files of the flight recorder have different stand-ins, because they were masked when they were written.\n"
         "Check the bundle before you send it. docs/troubleshooting.md describes what is masked and what cannot be masked."
     )

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--names",
         choices=tuple(EXPORTERS),
         metavar="EXPORTER",
-        help=f"show another exporter's names: {', '.join(EXPORTERS)}",
+        help=f"show the metric names of another exporter: {', '.join(EXPORTERS)}",
     )
     parser.add_argument(
         "--names-version", default="", metavar="VERSION", help="with --names: the release of that exporter, such as 4.9"
@@ -80,7 +80,7 @@ def _matching_lines(words: Sequence[str]) -> str:
     if not matches:
         suggestions = [hint for word in words for hint in patterns_like(word, (metric.key for metric in CATALOGUE))]
         raise CommandError(
-            f"no metric has the words '{' '.join(words)}'{did_you_mean(suggestions)}", status=exits.NOTHING_FOUND
+            f"no metric matches '{' '.join(words)}'{did_you_mean(suggestions)}", status=exits.NOTHING_FOUND
         )
     return "".join(matches)
 
@@ -108,7 +108,7 @@ def _read_dashboard(path: str) -> object:
 def _fetch_metric_names(arguments: argparse.Namespace) -> frozenset[str]:
     from telemetry_daemon.commands import daemons
 
-    address = daemons.requested_address(arguments, "give --node")
+    address = daemons.requested_address(arguments, "pass --node")
     version = f"?version={arguments.names_version}" if arguments.names_version else ""
     page = daemons.fetch(arguments, address, f"/metrics/{arguments.names}{version}", _TIMEOUT_SECONDS)
     lines = page.decode("utf-8", "replace").splitlines()

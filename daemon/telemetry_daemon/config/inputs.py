@@ -70,7 +70,7 @@ class Document:
     origins: Mapping[KeyPath, str] = field(default_factory=dict)
 
     def is_set_in_file(self, path: KeyPath) -> bool:
-        """Return whether the file sets the path."""
+        """Return whether the file contains a value for this path."""
         value: Any = self.file_data
         for part in path:
             if not isinstance(value, dict) or part not in value:

@@ -90,7 +90,7 @@ PATH_RULES = (check_absolute_path, check_absolute_path_or_empty, check_textfile_
 
 
 def check_route(text: str) -> str:
-    """Accept a path for the metrics page that no other page has."""
+    """Accept a path for the metrics page, unless another page has this path."""
     if _ROUTE.match(text) is None:
         raise ValueError(f"must start with / and consist of letters, digits, . _ ~ - and /, not {quoted(text)}")
     if {".", ".."} & set(text.split("/")):

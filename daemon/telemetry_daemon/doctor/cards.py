@@ -21,7 +21,7 @@ from telemetry_parsers.vendors import VENDOR_BY_WORD
 
 _NODES = "device nodes"
 _READABLE_BY_GROUP = 0o040
-# Maps a driver that no source can read to the remedy. The empty string means "no driver".
+# Maps drivers that no tool supports to remedies. The empty string means "no driver".
 _DRIVER_REMEDIES = {
     "": "install or load the vendor's driver on the host; dmesg shows why the kernel does not use the driver",
     "nouveau": "install the nvidia driver, disable nouveau in /etc/modprobe.d, and reboot",

@@ -29,7 +29,7 @@ _OUTPUT_NOUNS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The facts and findings about this node, or about the `other` node."""
+    """What was read about this node, or about the `other` node, and the findings."""
 
     snapshot: Snapshot
     examined_sources: tuple[ExaminedSource, ...]
@@ -48,11 +48,11 @@ class Examination:
     notes: tuple[str, ...] = ()
 
 
-def examine(facts: Examination) -> Examination:
-    """Return the facts with the findings and notes that follow from them."""
-    listings = cards.container_listings(facts.machine, facts.listings, facts.expected)
-    findings = _findings(facts, {listing.source for listing in listings})
-    return replace(facts, findings=tuple(findings), notes=tuple(cards.notes(facts.machine, listings)))
+def examine(examined: Examination) -> Examination:
+    """Return the examination with the findings and notes that follow from its data."""
+    listings = cards.container_listings(examined.machine, examined.listings, examined.expected)
+    findings = _findings(examined, {listing.source for listing in listings})
+    return replace(examined, findings=tuple(findings), notes=tuple(cards.notes(examined.machine, listings)))
 
 
 def examine_remote(view: DaemonView) -> Examination:
@@ -71,34 +71,35 @@ def examine_remote(view: DaemonView) -> Examination:
     return Examination(snapshot, examined_sources, other=view, findings=tuple(findings), notes=notes)
 
 
-def _findings(facts: Examination, complete_sources: Collection[str]) -> Iterator[Finding]:
-    yield from facts.earlier_findings
-    if facts.is_partial:
-        yield from sources.findings(facts.examined_sources)
+def _findings(examined: Examination, complete_sources: Collection[str]) -> Iterator[Finding]:
+    yield from examined.earlier_findings
+    if examined.is_partial:
+        yield from sources.findings(examined.examined_sources)
         return
-    machine, local_daemon = facts.machine, facts.daemon
-    snapshots = [facts.snapshot, *(view.snapshot for view in [local_daemon.view] if view is not None and view.is_real)]
-    yield from cards.device_faults(snapshots, {flight.cause: flight.path for flight in reversed(facts.flights)})
-    yield from cards.missing_card_findings(snapshots, facts.expected)
+    machine, local_daemon = examined.machine, examined.daemon
+    view = local_daemon.view
+    snapshots = [examined.snapshot, *([view.snapshot] if view is not None and view.is_real else [])]
+    yield from cards.device_faults(snapshots, {flight.cause: flight.path for flight in reversed(examined.flights)})
+    yield from cards.missing_card_findings(snapshots, examined.expected)
     node_vendors = {vendor for node in machine.nodes if len(node.vendors) == 1 for vendor in node.vendors}
     vendors = sorted({*machine.bus_counts, *node_vendors})
-    sources_by_vendor = [cards.vendor_sources(facts.snapshot, vendor, complete_sources) for vendor in vendors]
+    sources_by_vendor = [cards.vendor_sources(examined.snapshot, vendor, complete_sources) for vendor in vendors]
     yield from cards.unread_cards(machine, sources_by_vendor)
-    yield from sources.findings(facts.examined_sources, daemon.working_sources(local_daemon), complete_sources)
+    yield from sources.findings(examined.examined_sources, daemon.working_sources(local_daemon), complete_sources)
     addresses = {
         vendor: [card.bus_id for card in machine.host_cards if card.vendor == vendor] for vendor in machine.bus_counts
     }
-    yield from cards.contradictions(addresses, facts.listings, facts.snapshot.devices)
-    yield from daemon.findings(facts.snapshot, local_daemon)
-    yield from limits.container_findings(facts.limits, machine.container)
+    yield from cards.contradictions(addresses, examined.listings, examined.snapshot.devices)
+    yield from daemon.findings(examined.snapshot, local_daemon)
+    yield from limits.container_findings(examined.limits, machine.container)
     yield from limits.unit_findings(local_daemon.unit)
-    yield from limits.proc_findings(facts.limits, owners_are_shown=facts.owners_are_shown)
-    yield from limits.folder_findings(facts.folders, machine.container, local_daemon)
+    yield from limits.proc_findings(examined.limits, owners_are_shown=examined.owners_are_shown)
+    yield from limits.folder_findings(examined.folders, machine.container, local_daemon)
 
 
-def text_lines(facts: Examination, sanitize: Callable[[str], str], *, show_all: bool = False) -> Iterator[str]:
+def text_lines(examined: Examination, sanitize: Callable[[str], str], *, show_all: bool = False) -> Iterator[str]:
     """Yield the lines of the text output, made printable by `sanitize`."""
-    for heading, text in _report_rows(facts, show_all=show_all):
+    for heading, text in _report_rows(examined, show_all=show_all):
         prefix = f"{heading:<10} " if heading else ""
         # No-break spaces prevent a line break around `×`.
         joined = sanitize(text).replace(" × ", f"{_NO_BREAK}×{_NO_BREAK}")
@@ -107,49 +108,49 @@ def text_lines(facts: Examination, sanitize: Callable[[str], str], *, show_all: 
         yield from (line.replace(_NO_BREAK, " ") for line in wrapped or ([] if heading else [""]))
 
 
-def _report_rows(facts: Examination, *, show_all: bool) -> Iterator[_Row]:
-    yield from (("", text) for text in _summary_lines(facts))
-    statuses = [source.status for source in facts.examined_sources]
+def _report_rows(examined: Examination, *, show_all: bool) -> Iterator[_Row]:
+    yield from (("", text) for text in _summary_lines(examined))
+    statuses = [source.status for source in examined.examined_sources]
     missing_sources = [status.source for status in statuses if status.state == "missing" and not show_all]
-    for source in facts.examined_sources:
+    for source in examined.examined_sources:
         if source.status.source not in missing_sources:
             yield _EMPTY_ROW
             yield from _source_rows(source)
     if missing_sources:
         yield from (_EMPTY_ROW, ("not found", ", ".join(missing_sources)))
         yield "          ", "(telemetry doctor --all shows the search paths)"
-    if not facts.is_partial and facts.other is None:
+    if not examined.is_partial and examined.other is None:
         yield _EMPTY_ROW
-        yield from (("daemon", note) for note in daemon.notes(facts.daemon))
-        for flight in facts.flights:
+        yield from (("daemon", note) for note in daemon.notes(examined.daemon))
+        for flight in examined.flights:
             cause, time = flight.cause.replace("_", " "), human.utc(flight.wall_time)
             yield "recorded", f"{cause}, {time}: telemetry top --replay {flight.path}"
-    heading = f"{counted(len(facts.findings), 'finding')}:" if facts.findings else "no findings"
+    heading = f"{counted(len(examined.findings), 'finding')}:" if examined.findings else "no findings"
     yield from (_EMPTY_ROW, ("", heading))
-    for finding in facts.findings:
+    for finding in examined.findings:
         yield "  wrong", f"{finding.where}: {finding.what}"
         yield "  to do", finding.remedy
 
 
-def _summary_lines(facts: Examination) -> Iterator[str]:
-    machine, other = facts.machine, facts.other
+def _summary_lines(examined: Examination) -> Iterator[str]:
+    machine, other = examined.machine, examined.other
     bus_counts = machine.bus_counts if other is None else other.bus_counts
     counts = ", ".join(f"{count} × {vendor}" for vendor, count in bus_counts.items()) or "none"
     if other is not None:
         version = f"version {other.version}" if other.version else "an unknown version"
-        yield f"the daemon of {facts.snapshot.hostname or other.name}, at {other.name}: {version}"
+        yield f"the daemon of {examined.snapshot.hostname or other.name}, at {other.name}: {version}"
         yield f"accelerators on the PCI bus: {counts}"
-        yield from facts.notes
+        yield from examined.notes
         return
     groups = f", in the groups {' '.join(machine.groups)}" if machine.groups else ""
-    yield f"telemetry {__version__} on {facts.snapshot.hostname}, run as {machine.user}{groups}"
+    yield f"telemetry {__version__} on {examined.snapshot.hostname}, run as {machine.user}{groups}"
     drivers = sorted({card.driver or "none" for card in machine.cards})
     driver_text = f"; kernel drivers: {', '.join(drivers)}" if drivers else ""
     yield f"accelerators on the PCI bus: {counts}{driver_text}"
     if machine.nodes:
         accessible = sum(not node.refusal for node in machine.nodes)
         yield f"device nodes: {len(machine.nodes)}, accessible by this user: {accessible}"
-    yield from facts.notes
+    yield from examined.notes
 
 
 def _source_rows(source: ExaminedSource) -> Iterator[_Row]:

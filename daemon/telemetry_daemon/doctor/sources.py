@@ -137,10 +137,12 @@ def poll_sources(
         for status in snapshot.sources
         if not only or status.source in only
     )
-    return PolledSources(snapshot, sources, tuple(_listed(sources, captures)), captures)
+    return PolledSources(snapshot, sources, tuple(_device_listings(sources, captures)), captures)
 
 
-def _listed(sources: Sequence[ExaminedSource], captures: Sequence[tuple[Capture, Report | None]]) -> Iterator[Listing]:
+def _device_listings(
+    sources: Sequence[ExaminedSource], captures: Sequence[tuple[Capture, Report | None]]
+) -> Iterator[Listing]:
     for source in sources:
         status, polls = source.status, source.parser.polls if source.parser is not None else ()
         list_keys = {(status.source, poll.name) for poll in polls if poll.lists_devices}

@@ -126,7 +126,7 @@ class _OwnPathCheck(_SharedPathCheck):
 
     def __init__(self) -> None:
         super().__init__()
-        # For root, the service's user becomes the expected owner at that user's first folder.
+        # For root, this becomes the owner of the path's first folder that does not belong to root.
         self._expected_owner = os.geteuid()
         self.last = PathStep(Path("/"), Path("/").stat())
         # If / does not belong to root, this process is root only in a user namespace.

@@ -33,7 +33,7 @@ class GzipReader(io.RawIOBase):
         self._decompressor = zlib.decompressobj(GZIP)
         self._pending = b""
         self._output_bytes = self._input_bytes = 0
-        # `_member_output_start` is an offset in the output, the others are offsets in the input.
+        # `_member_output_start` is an offset in the output. The other two are offsets in the input.
         self._stream_start = compressed.tell()
         self._member_start = self._member_output_start = 0
         self._recovered, self._later_damage = b"", ""

@@ -92,8 +92,8 @@ class FileNameLock:
         """Return up to `max_bytes` from the start of the file."""
         return os.pread(self._descriptor, max_bytes, 0)
 
-    def write_file(self, content: bytes) -> int:
-        """Atomically replace the file, and return a descriptor to continue writing."""
+    def replace_and_open(self, content: bytes) -> int:
+        """Atomically replace the file, and return a descriptor to append to it."""
         with _open_folder_of(self._path) as folder:
             self._check_not_replaced(folder)
             with folders.replacement(folder, self._path.name) as descriptor:

@@ -1,4 +1,4 @@
-"""Open folders of the daemon, and inboxes in which other users leave files for it."""
+"""The daemon's own folders, and inboxes in which other users leave files for the daemon."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class OwnFolder:
             os.fsync(descriptor)  # otherwise a power cut may leave an empty file
 
     def append(self, name: str, content: bytes, max_bytes: int, rotated_name: str) -> None:
-        """Append lines to a file, which is rotated at `max_bytes`."""
+        """Append lines to a file. Rotate the file before it exceeds `max_bytes`."""
         with contextlib.ExitStack() as on_exit:
             descriptor = self.lock_file(name)
             on_exit.callback(os.close, descriptor)
@@ -210,7 +210,7 @@ class FileVersion:
 
 @final
 class Inbox:
-    """A folder in which other users leave files to read. Methods raise OSError."""
+    """A folder in which other users leave files for the daemon. Methods raise OSError."""
 
     def __init__(self, descriptor: int, owner: int | None) -> None:
         self._descriptor = descriptor

@@ -1,4 +1,4 @@
-"""Stand-ins for identities, which have the same form and cannot be reversed."""
+"""Derives stand-ins for identities. A stand-in has the same form, and cannot be reversed."""
 
 from __future__ import annotations
 

@@ -134,9 +134,9 @@ class Mask:
     def _mask_plain(self, value: Plain, treatment: Treatment | None) -> Plain:
         if isinstance(value, dict):
             # The name of a job is not the name of a person.
-            base = treatment if treatment == "names" and value.get("kind") != "job" else None
+            outer = treatment if treatment == "names" and value.get("kind") != "job" else None
             return {
-                self._mask_text(key): item if key == _BASE64 else self._mask_plain(item, treatment_of_key(key) or base)
+                self._mask_text(key): item if key == _BASE64 else self._mask_plain(item, treatment_of_key(key) or outer)
                 for key, item in value.items()
             }
         if isinstance(value, list):

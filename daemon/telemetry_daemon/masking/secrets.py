@@ -38,8 +38,8 @@ class WholeWords:
     """Finds the words of a set in strings, ignoring case."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
-        self._by_head: dict[str, set[str]] = {}
-        self._lengths: dict[str, list[int]] = {}
+        self._words_by_head: dict[str, set[str]] = {}
+        self._lengths_by_head: dict[str, list[int]] = {}
         self.add(words)
 
     def add(self, words: Iterable[str]) -> None:
@@ -49,9 +49,9 @@ class WholeWords:
                 self._add(head[0].lower(), word[head.start() :])
 
     def _add(self, head: str, word: str) -> None:
-        self._by_head.setdefault(head, set()).add(word.lower())
+        self._words_by_head.setdefault(head, set()).add(word.lower())
         # The original length is stored, because `lower` makes some words longer (İ).
-        lengths = self._lengths.setdefault(head, [])
+        lengths = self._lengths_by_head.setdefault(head, [])
         if len(word) not in lengths:
             lengths.append(len(word))
             lengths.sort(reverse=True)
@@ -59,21 +59,21 @@ class WholeWords:
     def find(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield the start and end of each known word in a string."""
         end = 0
-        for match in _HEAD.finditer(text) if self._lengths else ():
+        for match in _HEAD.finditer(text) if self._lengths_by_head else ():
             for start in (
                 (match.start(), match.start() + 1) if _ESCAPE.match(text, match.start() - 1) else (match.start(),)
             ):
                 head = text[start : match.end()].lower()
-                if head in self._lengths and start >= end and (word_end := self._word_end(head, text, start)):
+                if head in self._lengths_by_head and start >= end and (word_end := self._word_end(head, text, start)):
                     end = word_end
                     yield start, end
                     break
 
     def _word_end(self, head: str, text: str, start: int) -> int:
-        for length in self._lengths[head]:
+        for length in self._lengths_by_head[head]:
             end = start + length
             is_whole = end <= len(text) and text[end : end + 1].lower() not in _WORD_CHARACTERS
-            if is_whole and text[start:end].lower() in self._by_head[head]:
+            if is_whole and text[start:end].lower() in self._words_by_head[head]:
                 return end
         return 0
 
@@ -201,7 +201,7 @@ def _process_name_spans(text: str, processes: Iterable[tuple[str, str]]) -> Iter
 @dataclass(frozen=True, slots=True)
 class _Heading:
     separator: str
-    cells: int
+    cell_count: int
     treatments: dict[int, Treatment]
 
 
@@ -262,7 +262,7 @@ def _find_heading(line: str) -> _Heading | None:
 
 def _cells_to_mask(line: str, cell_start: int, heading: _Heading) -> Iterator[tuple[int, int, Treatment]]:
     cells = line.split(heading.separator)
-    if len(cells) != heading.cells:
+    if len(cells) != heading.cell_count:
         return
     for column, cell in enumerate(cells):
         if column in heading.treatments and (value := cell.strip(_AROUND_A_CELL)):

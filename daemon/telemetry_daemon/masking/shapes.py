@@ -72,7 +72,7 @@ _MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A pattern of values to mask, in strings with a word in `needs`."""
+    """A pattern of values to mask, in strings that contain one of the words in `needs`."""
 
     pattern: re.Pattern[str]
     treatment: Treatment

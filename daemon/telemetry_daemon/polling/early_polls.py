@@ -24,7 +24,7 @@ class EarlyPolls:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._listed: dict[tuple[str, str], list[_Identity]] = {}
+        self._device_lists: dict[tuple[str, str], list[_Identity]] = {}
 
     def polls_after(
         self, source: Source, poll: Poll, outcome: PollOutcome, events: Iterable[DeviceEvent], sources: list[Source]
@@ -40,15 +40,15 @@ class EarlyPolls:
     def forget(self, source: Source) -> None:
         """Forget the device lists of a source."""
         for poll in source.parser.polls:
-            self._listed.pop((source.name, poll.name), None)
+            self._device_lists.pop((source.name, poll.name), None)
 
     def _remember_devices(self, key: tuple[str, str], report: Report | None) -> bool:
         """Store the poll's device list, and return whether it changed."""
         if report is None:
             return False
         devices = list(map(_identity_of, report.devices))
-        previous = self._listed.get(key, devices)
-        self._listed[key] = devices
+        previous = self._device_lists.get(key, devices)
+        self._device_lists[key] = devices
         return devices != previous
 
     def _slower_polls(self, source: Source, poll: Poll) -> Iterator[SourcePoll]:
@@ -68,7 +68,7 @@ class EarlyPolls:
                     yield other.name, poll
 
     def _polls_without_device(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield the polls that failed because no list contained a device of the vendor."""
+        """Yield the polls in the state `no_devices`, of sources that list no devices themselves."""
         for other in _sources_of_vendor(vendor, sources):
             if any(poll.lists_devices for poll in other.parser.polls):
                 continue

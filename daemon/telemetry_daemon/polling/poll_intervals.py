@@ -54,9 +54,9 @@ def max_round_seconds(sources: Iterable[tuple[Parser, SourceSettings]]) -> float
 def current_interval(poll: Poll, settings: SourceSettings, state: State | None, need: FastPollNeed) -> float:
     """Return the seconds until the next poll of a source in this state."""
     interval = base_interval(poll, settings)
-    # Looking for a tool is cheap, but looking for a library starts a process.
     if state == "not_supported":
         return max(interval, LOOK_AGAIN_SECONDS if poll.lists_devices else UNSUPPORTED_SECONDS)
+    # Looking for a tool is cheap, but looking for a library starts a process.
     if state in _WITHOUT_DEVICES and not (state == "missing" and isinstance(poll.request, Command)):
         interval = max(interval, LOOK_AGAIN_SECONDS)
     if poll.tier == "fast" and (settings.mode == "inventory" or (settings.mode == "auto" and not need.is_needed)):

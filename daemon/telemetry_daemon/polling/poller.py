@@ -330,17 +330,17 @@ class Poller:
             self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=due)
 
     def _log_outcome(self, source: Source, poll: Poll, result: PollResult, accepted: AcceptedAttempt) -> None:
-        facts = {"source": source.name, "poll": poll.name, "state": result.state}
+        fields = {"source": source.name, "poll": poll.name, "state": result.state}
         if self._changes.changed((source.name, poll.name), (result.state, result.reason)):
             level = self._log_level(source.name, poll, result.state)
-            log.log(level, "source changed state", extra={**facts, "reason": result.reason, "detail": result.detail})
+            log.log(level, "source changed state", extra={**fields, "reason": result.reason, "detail": result.detail})
         for event in accepted.events:
             level = logging.WARNING if event.what == "lost" else logging.INFO
             if message := self._log_limits.message_of_event(source, event):
                 log.log(level, message, extra={"vendor": event.vendor, "device": event.device, "id": event.id})
         for problem in accepted.problems:
             if message := self._log_limits.message_of_problem(source, poll, problem):
-                log.warning(message, extra={**facts, "where": problem.where, "text": problem.text})
+                log.warning(message, extra={**fields, "where": problem.where, "text": problem.text})
 
     def _log_level(self, source: str, poll: Poll, state: State) -> int:
         is_first = self._changes.changed(source, state)

@@ -1,4 +1,4 @@
-"""One source: runs polls with its readers, and parses and judges their output."""
+"""One source: runs polls with its readers, and parses their output."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class _LineFile:
 
     def _write_data(self, data: bytes) -> None:
         if self._name_lock is not None and self._descriptor < 0:
-            self._descriptor = self._name_lock.write_file(data)
+            self._descriptor = self._name_lock.replace_and_open(data)
             return
         if self._name_lock is not None and os.fstat(self._descriptor).st_nlink == 0:
             self.is_lost = True
