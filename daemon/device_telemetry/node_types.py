@@ -22,7 +22,7 @@ _DEVICE_KEYS = frozenset(key for key, metric in BY_KEY.items() if metric.scope =
 
 @dataclass(frozen=True)
 class Device:
-    """A device with its readings, and the reasons for absent ones, by metric."""
+    """A device. `readings` maps metrics to values, `absent` maps metrics to reasons."""
 
     vendor: str
     index: int | None
@@ -65,7 +65,7 @@ class Device:
 
     @property
     def temperature_celsius(self) -> float | None:
-        """Return the highest temperature, without memory and board sensors."""
+        """Return the highest temperature of all sensors except memory and board sensors."""
         sensors = self.readings.get("temperature_celsius")
         if not isinstance(sensors, Mapping):
             return None

@@ -1,4 +1,4 @@
-"""Reads a daemon, or this node's tools in a separate process."""
+"""Reads the devices from a daemon, or from this node's tools in a separate process."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _fetch_document(client: Client, address: Address, path: str = _PATH) -> Any:
     try:
         body = client.get(path).body
     except NodeError as error:
-        if error.status == _BAD_REQUEST and path != _PATH:  # an older daemon does not know the parameter
+        if error.status == _BAD_REQUEST and path != _PATH:  # an older daemon does not support the parameter
             return _fetch_document(client, address)
         raise NotReachableError(f"{address.name}: {error}") from None
     return _parse_document(body, b"")

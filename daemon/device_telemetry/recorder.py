@@ -23,7 +23,7 @@ _SAMPLE_TIMEOUT_SECONDS = 30.0
 _COUNTERS_TIMEOUT_SECONDS = 2.0
 # The daemon needs up to _COUNTER_READ_SECONDS to read the counters.
 _REQUEST_GAP_SECONDS, _COUNTER_READ_SECONDS = 1.0, 0.25
-# A larger age means that the node's clock differs.
+# A larger age means that the clocks of the two nodes differ.
 _MAX_AGE_SECONDS = 60.0
 _ROOT = ""
 
@@ -32,7 +32,7 @@ Devices = str | Sequence[str | int]
 
 @final
 class Recorder(ContextDecorator):
-    """Records devices from `start` to `stop`, or within `with`.
+    """Records devices from `start` to `stop`, or within a `with` block.
 
     `devices` is `visible`, `all`, or a list of indices, ids or UUIDs. Call the recorder with a name for a named section.
     """
@@ -80,7 +80,7 @@ class Recorder(ContextDecorator):
             warnings.warn(text, RuntimeWarning, stacklevel=3)
 
     def stop(self) -> None:
-        """End all open sections, wait for a last sample, and stop recording."""
+        """End all open sections, wait for one last sample, and stop recording."""
         if self._thread is None:
             return
         now = time.monotonic()
@@ -198,7 +198,7 @@ class Recorder(ContextDecorator):
             self._condition.notify_all()
 
     def _recorded_devices(self, node: Node) -> Iterable[tuple[str, Device]]:
-        """Return the devices to record with their names. Raises UnknownNameError."""
+        """Return the devices to record, each with its name. Raises UnknownNameError."""
         if self._selected == "visible":
             return named_visible_devices(node.devices, os.environ)
         all_devices = [(device.device, device) for device in node.devices]

@@ -20,7 +20,7 @@ from telemetry_daemon.terminal.exits import CommandError, SignalledError
 COMMANDS = (
     ("serve", "run the daemon that Prometheus scrapes"),
     ("snapshot", "read all accelerators once and show the readings"),
-    ("doctor", "find problems with sources, drivers, permissions, limits and the daemon, with remedies"),
+    ("doctor", "find problems with sources, drivers, permissions, limits and the daemon, and suggest remedies"),
     ("check", "report the node's health to a scheduler or a monitoring system, as an exit status"),
     ("record", "record the output of tools, files and libraries, for a bug report or a replay"),
     ("replay", "pause, seek or speed up the recording that the daemon plays"),
@@ -47,7 +47,7 @@ _OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, 
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that exits with a status of sysexits(3)."""
+    """An argument parser that exits with the statuses of sysexits(3)."""
 
     examples: Mapping[str, str] = {}
     report_error: Callable[[str], int] | None = None
@@ -135,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["job"]:
-        from telemetry_daemon.readers.jobs import hook_process  # always exits with 0: a failed hook drains the node
+        from telemetry_daemon.readers.jobs import hook_process  # exits with 0: a failed hook would drain the node
 
         hook_process.run_and_exit(partial(_main, arguments))
     return _main(arguments)

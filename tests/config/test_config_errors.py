@@ -75,7 +75,7 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
            f"web.telemetry_path: {route} is the path of another page; choose a path such as /metrics")
           for route in ("/", "/healthz", "/readyz", "/api", "/api/v1/snapshot")),
         ("web.listen_address = []",
-         "web.listen_address: must not be empty; remove the setting for the default, not []"),
+         "web.listen_address: must not be empty; remove the setting to use the default, not []"),
         ('web.listen_address = "19820"', f"web.listen_address: '19820' is not a listen address; {ADDRESS_FORMS}"),
         ('web.listen_address = ":70000"', "web.listen_address: :70000: the port must be at most 65535"),
         ('web.listen_address = "127.0.0.256:1"', 'web.listen_address: "127.0.0.256:1" has an invalid IP address'),

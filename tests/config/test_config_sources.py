@@ -94,7 +94,7 @@ def test_a_variable_sets_what_its_name_says(bench: Workbench, variable: str, tex
         ("TELEMETRY_EXPECT_DEVICES", "amd=" + "9" * 30,
          f'expect.devices.amd: must be a whole number, not the string "{"9" * 30}"'),
         ("TELEMETRY_WEB_LISTEN_ADDRESS", ",",
-         "web.listen_address: must not be empty; remove the setting for the default, not []"),
+         "web.listen_address: must not be empty; remove the setting to use the default, not []"),
         ("TELEMETRY_SOURCES_A__B_MODE", "never",
          "sources.a--b: the name of a source consists of lower-case letters, digits and hyphens, as in mthreads-gmi"),
         ("TELEMETRY_SOURCES_MODE", "never", "no such setting; did you mean TELEMETRY_SOURCES_NAME_MODE?"),

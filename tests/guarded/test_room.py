@@ -144,7 +144,7 @@ def started(path: Path, content: bytes) -> None:
     descriptor = named.open_stream(path)
     if descriptor is None:
         with contextlib.closing(named.FileNameLock(path)) as claim:
-            os.close(claim.write_file(content))
+            os.close(claim.replace_and_open(content))
         return
     os.write(descriptor, content)
     os.close(descriptor)

@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def report_usage_error(message: str) -> int:
-    """Print a usage error, and return the exit status for unknown."""
+    """Print a usage error, and return the exit status for "unknown"."""
     print(f"TELEMETRY UNKNOWN - {message}")
     return _UNKNOWN_STATUS
 

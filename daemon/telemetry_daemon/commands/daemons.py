@@ -1,4 +1,4 @@
-"""Finds the daemon of this node or another one, and requests its snapshot."""
+"""Finds a daemon, on this node or another, and requests its snapshot."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _find_connection_error(address: Address, credentials: Credentials, service_u
 
 
 def _socket_owner(local_socket: Path) -> int | None:
-    """Return the user ID that owns the socket or, without a socket, its folder."""
+    """Return the ID of the user who owns the socket or, without a socket, the socket's folder."""
     for path in (local_socket, local_socket.parent):
         with contextlib.suppress(OSError):  # the file is missing, or in a folder that this user may not enter
             return path.stat().st_uid

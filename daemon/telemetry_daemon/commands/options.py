@@ -1,4 +1,4 @@
-"""Arguments that several commands share, their validation, and the settings that they define."""
+"""Arguments that several commands share, their validation, and the settings that result from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads tools, simulated cards or a recording for a command without a daemon."""
+"""Reads tools, simulated cards or a recording, for commands that run without a daemon."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _captures_in_file(parser: Parser, path: str) -> list[Capture]:
 
 
 def _recorded_captures(parser: Parser, path: str, content: bytes) -> list[Capture]:
-    """Return the recording's newest capture of each poll of the source."""
+    """Return the newest capture of each of the source's polls in the recording."""
     newest_by_poll: dict[str, Capture] = {}
     sources: set[str] = set()
     damage = Damage()

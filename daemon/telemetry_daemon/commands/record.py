@@ -1,4 +1,4 @@
-"""`telemetry record`: records all captures of the sources, with identities replaced by stand-ins."""
+"""`telemetry record`: records all captures of the sources, and masks identities in them."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _make_masking_callback(recorder: Recorder, mask: Mask | None, show_progress:
 
 
 def _choose_origin(arguments: argparse.Namespace) -> tuple[str, _RecordFunction]:
-    """Return the name of the origin and the function that records it."""
+    """Return the name of the origin, and the function that records from it."""
     from telemetry_daemon.commands.daemons import daemon_has_same_settings
 
     if arguments.origin == "daemon" or (arguments.origin is None and daemon_has_same_settings(arguments)):

@@ -4,7 +4,7 @@ complete -c telemetry -n '__fish_use_subcommand' -s h -l help -d 'show this help
 complete -c telemetry -n '__fish_use_subcommand' -l version -d 'print the version'
 complete -c telemetry -n '__fish_use_subcommand' -a serve -d 'run the daemon that Prometheus scrapes'
 complete -c telemetry -n '__fish_use_subcommand' -a snapshot -d 'read all accelerators once and show the readings'
-complete -c telemetry -n '__fish_use_subcommand' -a doctor -d 'find problems with sources, drivers, permissions, limits and the daemon, with remedies'
+complete -c telemetry -n '__fish_use_subcommand' -a doctor -d 'find problems with sources, drivers, permissions, limits and the daemon, and suggest remedies'
 complete -c telemetry -n '__fish_use_subcommand' -a check -d 'report the node\'s health to a scheduler or a monitoring system, as an exit status'
 complete -c telemetry -n '__fish_use_subcommand' -a record -d 'record the output of tools, files and libraries, for a bug report or a replay'
 complete -c telemetry -n '__fish_use_subcommand' -a replay -d 'pause, seek or speed up the recording that the daemon plays'

@@ -1,4 +1,4 @@
-"""The inputs of a configuration, without an import of pydantic."""
+"""The inputs of the configuration. This module does not import pydantic."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ConfigInputs:
     default_path: str = DEFAULT_FILE
 
     def variables(self) -> dict[str, str]:
-        """Return the non-empty environment variables with the prefix of device telemetry."""
+        """Return the non-empty environment variables whose names start with `TELEMETRY_`."""
         return {name: text for name, text in self.environment.items() if name.startswith(VARIABLE_PREFIX) and text}
 
 
@@ -116,7 +116,7 @@ def _read_path(path: str | None, environment: Mapping[str, str], setting: tuple[
 
 
 def _read_config_file(path: str | None, environment: Mapping[str, str]) -> bytes:
-    """Return the content of the requested file, or of an optional default file."""
+    """Return the content of the requested file, or of the default file, which may be missing."""
     requested_path = path or environment.get(FILE_VARIABLE)
     try:
         return read_file(requested_path or DEFAULT_FILE, MAX_FILE_BYTES)

@@ -139,7 +139,7 @@ def toml_key(path: Iterable[str]) -> str:
 
 
 def default_toml() -> str:
-    """Return a file with all settings' descriptions and commented defaults."""
+    """Return a file that describes every setting, with all defaults commented out."""
     blocks = [_FILE_HEAD]
     for section in sections():
         if section.path:

@@ -37,7 +37,7 @@ _MESSAGE_BY_ERROR_TYPE: Mapping[str, str] = {
     "float_type": "must be a number",
     "finite_number": "must be a finite number",
     "list_type": 'must be a list of strings, as in ["…", "…"]',
-    "too_short": "must not be empty; remove the setting for the default",
+    "too_short": "must not be empty; remove the setting to use the default",
     "dict_type": "must be a section with an entry for each name, as in {example}",
     "model_type": "must be a section with settings, as in {example}",
 }
@@ -236,7 +236,7 @@ def _range_error(_setting_path: KeyPath, error: Mapping[str, Any]) -> str:
 
 
 def _find_line(text: str, path: Sequence[str]) -> int | None:
-    """Return the line that sets the path, else its section's line, else None."""
+    """Return the number of the line that sets the path, or of its section's heading, or None."""
     best_match: tuple[int, int] | None = None
     for line_number, key in _numbered_keys(text):
         is_prefix = list(key) == list(path[: len(key)])

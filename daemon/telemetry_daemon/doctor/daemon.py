@@ -94,7 +94,7 @@ class Unit:
 
     @property
     def user(self) -> str:
-        """Return the daemon's user."""
+        """Return the name of the user that the daemon runs as."""
         return self.properties.get("User") or "root"
 
     @property

@@ -103,7 +103,7 @@ def _create_recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> M
 
 
 def _earlier_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list[bytes]:
-    """Return the daemon's newest captures, oldest first, or raise ControlError."""
+    """Return the daemon's most recent captures, in chronological order. Raises ControlError."""
     daemon = material.examined.daemon
     if daemon.is_broken:  # a broken daemon does not answer on its control socket
         raise ControlError(daemon.why_not)

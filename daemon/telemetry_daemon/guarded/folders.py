@@ -61,7 +61,7 @@ class PathStep:
         return self.is_ours and (not self.is_shared() or self.is_sticky)
 
     def is_shared(self, groups: Container[int] = (ROOT,)) -> bool:
-        """Return whether users other than the owner and these groups may write to it."""
+        """Return whether users other than the owner and these groups may write to this step."""
         shared_bits = stat.S_IWOTH | (0 if self.status.st_gid in groups else stat.S_IWGRP)
         return bool(self.status.st_mode & shared_bits)
 
@@ -275,7 +275,7 @@ def append(descriptor: int, content: bytes) -> None:
 
 
 def other_writer(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
-    """Return who else could replace the file, or None. Raises OSError."""
+    """Return a message if another user could replace the file, else None. Raises OSError."""
     real_path = path.resolve(strict=True)
     # Further up, the sticky bit is sufficient protection, as in /tmp.
     strict_paths = (real_path, real_path.parent)

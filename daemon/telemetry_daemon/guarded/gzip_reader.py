@@ -1,4 +1,4 @@
-"""Decompresses gzip data, up to the first damage."""
+"""Decompresses gzip data up to the first damaged byte."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class Poller:
                     self._poll_soon(name, poll, delay)
 
     def round_check(self, *, poll_now: bool) -> Callable[[], bool]:
-        """Return a predicate that is true when all polls have ended."""
+        """Return a function that returns whether all polls have ended or timed out."""
         sources = self.sources().values()
         end_time = self._clock.monotonic() + poll_intervals.max_round_seconds(
             (source.parser, source.settings) for source in sources
