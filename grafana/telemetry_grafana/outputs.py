@@ -95,7 +95,7 @@ def inhibitions() -> str:
 
 
 def _matchers(alert: Alert) -> Iterator[tuple[str, str]]:
-    """Yield a matcher for each kind of alert that suppresses this alert, with the labels that must be equal in both."""
+    """Yield (matcher for alerts that suppress this alert, labels that a suppressing alert must share with this alert)."""
     for labels in (CARD, _NODE_AND_VENDOR):
         names = [name for name in alert.held_back_by if _common_labels(name) == labels]
         if names:

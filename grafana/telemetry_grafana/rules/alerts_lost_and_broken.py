@@ -21,7 +21,7 @@ _CARDS_NOW = f"(instance:accelerators:known or 0 * {_CARDS_BEFORE} unless on (cl
 
 
 def _above_card_count(metric: str, labels: str, card_count: str) -> str:
-    """Return an expression for the metric where its value is higher than the node's number of cards."""
+    """Return an expression that selects the metric where it exceeds the node's number of cards."""
     count_or_zero = f"({card_count} or 0 * max by ({labels}) ({metric}))"
     return f"{metric} > on ({labels}) group_left () {count_or_zero} {_UNLESS_INACTIVE}"
 

@@ -222,7 +222,7 @@ def _sum_rules(scope: str, over: str, *names: str) -> tuple[Recording, ...]:
     )
 
 
-# (name, series, minimum spread). The minimum spread keeps small deviations among similar peers small.
+# (name, series, minimum spread). The minimum spread prevents high scores for small deviations among similar peers.
 _COMPARISONS = (
     ("utilization_ratio", _UTILIZATION, "0.02"),
     ("temperature_celsius", "accelerator:temperature_celsius", "2"),

@@ -56,7 +56,7 @@ _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The pattern of a column's values, and the targets of each group."""
+    """The pattern of a column's values, and the targets of each group in the pattern."""
 
     pattern: str
     targets: tuple[tuple[Target, ...], ...] = ()

@@ -79,7 +79,7 @@ def _trailing_number(text: str) -> str:
 
 
 def _positions_in_vendor(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
-    """Map each device without a minor number to its position within its vendor."""
+    """Map each device without a minor number to its position among its vendor's devices."""
     order_keys: dict[str, list[tuple[bool, int, str]]] = {}
     for device in devices:
         facts = dict(device.facts)

@@ -1,4 +1,4 @@
-"""Chooses each device's id and label, which do not change while it is remembered."""
+"""Chooses each device's id and label, which do not change while the device is remembered."""
 
 from __future__ import annotations
 

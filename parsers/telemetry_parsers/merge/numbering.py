@@ -66,7 +66,7 @@ def sources_without_addresses(sightings: Iterable[Sighting]) -> frozenset[str]:
 
 
 def learn_addresses(groups: Iterable[SightingGroup]) -> dict[_IndexSpace, dict[int, Device]]:
-    """Map each index to its address and UUID, for fully identified lists."""
+    """Map each index to its address and UUID, for index spaces in which every device has an address or a UUID."""
     learnt: dict[_IndexSpace, dict[int, Device]] = {}
     incomplete: set[_IndexSpace] = set()
     for group in groups:

@@ -1,4 +1,4 @@
-"""Parses processes on cards as the kernel reports them."""
+"""Parses the kernel's data about processes that use cards."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
 def _must_list_devices(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Return a failed report if the text contains an error or problems, else a report with the outcome `no_devices`."""
+    """Return the report on a printed error, a failure if the text has problems, else the outcome `no_devices`."""
     error = error_report(text.all_lines, text.output.status, tool.errors)
     if error is not None:
         return replace(error, facts=report.facts)
