@@ -17,7 +17,7 @@ from telemetry_profile.verdict.cause import verdict_of
 from telemetry_profile.verdict.combine import Member, Profile
 from telemetry_profile.verdict.slowest_rank import excess_text, rank_spread_of, slow_links, straggler_of
 from telemetry_profile.verdict.summary import CardTelemetry, KernelSum, ProfileSummary, kernel_sums
-from telemetry_profile.verdict.usual_step import UsualStep, judged_ranks, mean_split
+from telemetry_profile.verdict.usual_step import UsualStep, comparable_ranks, mean_split
 
 LINES, COLUMNS = 24, 80
 _MIN_KERNELS, _MAX_KERNELS = 2, 10
@@ -151,7 +151,7 @@ def _time_text(summary: ProfileSummary) -> str:
 
 def _mean_step_lines(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
     """Return one or two lines that show the mean step and its parts."""
-    judged_steps, names = judged_ranks(rank_steps)
+    judged_steps, names = comparable_ranks(rank_steps)
     split = mean_split([rank_step.split for rank_step in judged_steps]) if judged_steps else Split()
     unit, scale = _unit_for(max(getattr(split, name) or 0 for name, _ in _PARTS))
     parts = [

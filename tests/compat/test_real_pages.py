@@ -13,7 +13,7 @@ from kits.captures import in_ci, shared_folder
 from kits.fed_node import demo_snapshot
 from telemetry_exporters.prometheus.compat import EXPORTERS, load_table
 from telemetry_exporters.prometheus.compat import table as formulas
-from telemetry_exporters.prometheus.compat.doc import matches
+from telemetry_exporters.prometheus.compat.doc import metric_matches
 from telemetry_exporters.prometheus.compat.page import CompatRenderer
 from telemetry_exporters.prometheus.compat.table import ExporterTable, NodeIdentity, Total
 from telemetry_exporters.prometheus.renderer import Syntax
@@ -257,7 +257,7 @@ def test_real_page_matches_or_difference_is_listed(path: Path) -> None:
     text = path.read_text()
     theirs = printed(text, "mlu_" if name == "mlu-exporter" else "")
     assert theirs
-    missing = [line.name for line in matches(load_table(name)) if line.fit == "missing"]
+    missing = [line.name for line in metric_matches(load_table(name)) if line.fit == "missing"]
     found = differences(theirs, ours(name, with_pods="pod" in text), missing)
     assert [difference for difference in found if not is_listed(difference, DIFFERENCES[name])] == []
 

@@ -4,7 +4,7 @@ import pytest
 
 from kits.captures import ROOT
 from telemetry_exporters.prometheus.compat import EXPORTERS, VERSIONS, dcgm, load_table, nvidia, others, rocm
-from telemetry_exporters.prometheus.compat.doc import matches
+from telemetry_exporters.prometheus.compat.doc import metric_matches
 from telemetry_exporters.prometheus.compat.table import ExporterTable, Row
 from telemetry_parsers.metrics import BY_KEY, BY_NAME
 from telemetry_parsers.vendors import VENDORS
@@ -46,7 +46,7 @@ def test_energy_is_never_estimated() -> None:
 @pytest.mark.parametrize(("name", "version"), [*((name, "") for name in EXPORTERS), ("dcgm-exporter", "4.9")])
 def test_every_name_is_documented_once(name: str, version: str) -> None:
     table = load_table(name, version)
-    documented = [line.name for line in matches(table) if line.fit != "missing"]
+    documented = [line.name for line in metric_matches(table) if line.fit != "missing"]
     assert set(documented) == {table.prefix + row.name for row in (*table.rows, *table.node_rows)}
     text = (ROOT / "docs" / "compatibility.md").read_text()
-    assert all(f"`{line.name}`" in text for line in matches(table) if "|" not in line.name)
+    assert all(f"`{line.name}`" in text for line in metric_matches(table) if "|" not in line.name)

@@ -69,7 +69,7 @@ def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping
     if row is None:
         return ""
     metrics = usable_metrics(extra)
-    lines = (*details.facts(row.device), *details.readings(row.device, metrics))
+    lines = (*details.identity_lines(row.device), *details.device_lines(row.device, metrics))
     counters = {
         details.reading_name(reading, metrics): reading
         for reading in row.device.readings

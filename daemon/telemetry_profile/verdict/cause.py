@@ -13,7 +13,7 @@ from telemetry_profile.verdict.combine import Profile
 from telemetry_profile.verdict.slowest_rank import Straggler, straggler_of
 from telemetry_profile.verdict.summary import CardTelemetry
 from telemetry_profile.verdict.throttling import Throttling, worst_throttling
-from telemetry_profile.verdict.usual_step import UsualStep, judged_ranks
+from telemetry_profile.verdict.usual_step import UsualStep, comparable_ranks
 
 Cause = Literal[
     "throttled", "straggler", "data", "communication", "copy", "host", "gap", "parallelism", "compute", "unknown"
@@ -229,7 +229,7 @@ _ROWS = (
 
 def verdict_of(profile: Profile, rank_steps: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None]) -> Verdict:
     """Return the verdict. Causes outside the program take precedence."""
-    judged, names = judged_ranks(rank_steps)
+    judged, names = comparable_ranks(rank_steps)
     slow_rank = straggler_of(judged)
     telemetry_by_id = {id(rank_step): card for rank_step, card in zip(rank_steps, telemetry, strict=True)}
     throttling = worst_throttling(judged, [telemetry_by_id[id(rank_step)] for rank_step in judged], slow_rank)

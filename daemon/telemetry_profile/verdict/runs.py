@@ -34,15 +34,15 @@ def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
 
 def _with_job_folders(members: Sequence[Member]) -> list[Member]:
     """Set each member's folder to the topmost folder whose files may come from one job."""
-    paths = [[member.folder[:depth] for depth in range(len(member.folder) + 1)] for member in members]
+    folders = [[member.folder[:depth] for depth in range(len(member.folder) + 1)] for member in members]
     members_below: dict[tuple[str, ...], list[Member]] = {}
-    for member, above in zip(members, paths, strict=True):
-        for path in above:
-            members_below.setdefault(path, []).append(member)
-    jobs = {path for path, below in members_below.items() if _may_be_one_job(below)}
+    for member, own_folders in zip(members, folders, strict=True):
+        for folder in own_folders:
+            members_below.setdefault(folder, []).append(member)
+    jobs = {folder for folder, members_of_job in members_below.items() if _may_be_one_job(members_of_job)}
     return [
-        replace(member, folder=next((path for path in above if path in jobs), member.folder))
-        for member, above in zip(members, paths, strict=True)
+        replace(member, folder=next((folder for folder in own_folders if folder in jobs), member.folder))
+        for member, own_folders in zip(members, folders, strict=True)
     ]
 
 

@@ -53,7 +53,7 @@ class UsualStep:
         return split.span_ns - split.compute_ns
 
 
-def judged_ranks(ranks: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
+def comparable_ranks(ranks: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
     """Return the ranks to compare, and their names if only some ranks have known times."""
     timed = [rank_step for rank_step in ranks if rank_step.split.span_ns and rank_step.split.compute_ns is not None]
     if len(timed) in (0, len(ranks)):

@@ -37,9 +37,9 @@ def blocks(
     result = []
     for device in snapshot.devices:
         heading = wrapped(_device_heading(device, verdict[device.id]), width, "  ")
-        fact_lines = [] if patterns else aligned([("", *fact) for fact in facts(device)])
-        lines = _reading_lines(device.readings, metrics) if patterns else readings(device, metrics)
-        result.append([*(paint(line, Style.BOLD, colour) for line in heading), *fact_lines, *_painted(lines, colour)])
+        identity = [] if patterns else aligned([("", *fact) for fact in identity_lines(device)])
+        lines = _reading_lines(device.readings, metrics) if patterns else device_lines(device, metrics)
+        result.append([*(paint(line, Style.BOLD, colour) for line in heading), *identity, *_painted(lines, colour)])
     host = _reading_lines(snapshot.host, metrics)
     if host:
         result.append([paint("host", Style.BOLD, colour), *_painted(host, colour)])
@@ -57,12 +57,12 @@ def _reading_lines(readings: Iterable[MergedReading], metrics: Mapping[str, Metr
     return [_reading_line(reading, metrics) for reading in readings if reading.metric in metrics]
 
 
-def facts(device: MergedDevice) -> list[Line]:
+def identity_lines(device: MergedDevice) -> list[Line]:
     """Return the device's id and labels as lines."""
     return [(fact.replace("_", " "), value, "") for fact, value in (("id", device.id), *info_labels(device))]
 
 
-def readings(device: MergedDevice, metrics: Mapping[str, Metric]) -> list[Line]:
+def device_lines(device: MergedDevice, metrics: Mapping[str, Metric]) -> list[Line]:
     """Return the device's readings, owners and processes as lines."""
     lines = _reading_lines(device.readings, metrics)
     for allocation in device.allocations:

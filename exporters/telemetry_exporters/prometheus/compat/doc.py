@@ -26,7 +26,7 @@ class MetricMatch(NamedTuple):
     why: str
 
 
-def matches(exporter: table.ExporterTable) -> tuple[MetricMatch, ...]:
+def metric_matches(exporter: table.ExporterTable) -> tuple[MetricMatch, ...]:
     """Return a match for each metric name of the exporter."""
     rows: tuple[table.Row | table.NodeRow, ...] = (*exporter.rows, *exporter.node_rows)
     served = (_match(exporter, row) for row in rows)
@@ -49,7 +49,7 @@ def _expand(pattern: str) -> tuple[str, ...]:
 
 def names_list(exporter: table.ExporterTable) -> str:
     """Return a line for each name of the exporter, with our metric for it."""
-    rows = [(match.name, match.ours or "-", match.fit, match.why) for match in matches(exporter)]
+    rows = [(match.name, match.ours or "-", match.fit, match.why) for match in metric_matches(exporter)]
     return "".join(f"{line}\n" for line in aligned(rows))
 
 
@@ -60,7 +60,7 @@ def tables() -> str:
 
 def dashboard_list(exporter: table.ExporterTable, used_names: Iterable[str], names_on_page: Iterable[str]) -> str:
     """Return a line for each name that a dashboard uses: `served`, or the reason why it is not."""
-    by_name = {match.name: match for match in matches(exporter)}
+    by_name = {match.name: match for match in metric_matches(exporter)}
     on_page = frozenset(names_on_page)
     texts = [
         (name, "served" if name in on_page else _why_not(name, exporter, by_name)) for name in sorted(set(used_names))
@@ -86,7 +86,7 @@ def _section(exporter: table.ExporterTable) -> str:
     )
     rows = (
         f"| {_format_code(match.name)} | {_format_code(match.ours)} | {match.fit} | {_escape_cell(match.why)} |\n"
-        for match in matches(exporter)
+        for match in metric_matches(exporter)
     )
     return f"{heading}| Theirs | Ours | Fit | |\n| --- | --- | --- | --- |\n{''.join(rows)}"
 
