@@ -47,12 +47,12 @@ class Device:
         return None
 
     def _check_names(self, metric: str, label: str) -> None:
-        reading, absence = self.readings.get(metric), self.absent.get(metric)
+        reading, reason = self.readings.get(metric), self.absent.get(metric)
         spec = BY_KEY.get(metric)
-        if spec is None and reading is None and absence is None:
+        if spec is None and reading is None and reason is None:
             hint = suggest_or_list(metric.removeprefix("accelerator_"), {*_DEVICE_KEYS, *self.readings})
             raise UnknownNameError(f"unknown metric {metric!r}{hint or '; docs/metrics.md has all JSON keys'}")
-        labels = {label for by_label in (reading, absence) if isinstance(by_label, Mapping) for label in by_label}
+        labels = {label for by_label in (reading, reason) if isinstance(by_label, Mapping) for label in by_label}
         is_labelled = bool(labels) or (spec is not None and reading is None and bool(spec.label))
         if is_labelled and not label:
             example = min(labels, default=spec.words[0] if spec is not None and spec.words else "LABEL")

@@ -19,7 +19,7 @@ from device_telemetry.visible import named_visible_devices
 from telemetry_daemon.terminal.suggestions import suggest_or_list
 
 _SAMPLE_TIMEOUT_SECONDS = 30.0
-# At the end of a section, the daemon needs up to this long to read the energy counters again.
+# At the end of a section, the daemon may take this long to read the energy counters again.
 _COUNTERS_TIMEOUT_SECONDS = 2.0
 # The daemon needs up to _COUNTER_READ_SECONDS to read the counters.
 _REQUEST_GAP_SECONDS, _COUNTER_READ_SECONDS = 1.0, 0.25
@@ -107,7 +107,7 @@ class Recorder(ContextDecorator):
         return super().__call__(name) if callable(name) else _NamedSection(self, str(name))
 
     def results(self, name: str = "") -> dict[str, float]:
-        """Return a section's numbers, or those of the whole recording without a name. Raises TelemetryError."""
+        """Return a section's numbers or, without a name, those of the whole recording. Raises TelemetryError."""
         with self._condition:
             section = self._sections.get(name)
             if section is None:

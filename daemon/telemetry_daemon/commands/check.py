@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # imported at run time only when a node is examined
     from telemetry_exporters.judgement.checkup import Checkup
 
 EXAMPLES = {
-    "telemetry check": "Check this node as a plugin of Icinga or Nagios.",
+    "telemetry check": "Check this node as an Icinga or Nagios plugin.",
     "telemetry check --format nhc --thresholds /etc/telemetry/check.toml": "Check the node for Node Health Check, with custom thresholds.",
 }
 
@@ -67,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="output for Nagios and Icinga, node health checks, node-problem-detector, or JSON (default: nagios)",
     )
     parser.add_argument(
-        "--thresholds", metavar="FILE", help="TOML file with [thresholds] and [expect] that replace the defaults"
+        "--thresholds", metavar="FILE", help="TOML file whose [thresholds] and [expect] replace the defaults"
     )
     parser.add_argument("--device", metavar="DEVICE", help="check only devices with this index, `device` label or id")
     parser.add_argument(

@@ -14,7 +14,7 @@ EXAMPLES = {
     "telemetry doctor": "Examine this node.",
     "telemetry doctor --source nvml --all": "Examine one source in detail.",
     "telemetry doctor --bundle bug.tar.gz": "Write all data for a bug report, with masked identities.",
-    "telemetry doctor --node gpu07 --format json": "Examine another node through its daemon, with output as JSON.",
+    "telemetry doctor --node gpu07 --format json": "Examine another node through its daemon, and print JSON.",
 }
 
 # Tests replace this root of /proc, /sys and /dev.

@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--all-lost", action="store_true", help="all lost devices, for example after a tool reported wrong devices"
     )
     parser.add_argument(
-        "--vendor", metavar="VENDOR", help="with --all-lost: only devices with this value of the label `vendor`"
+        "--vendor", metavar="VENDOR", help="with --all-lost: only devices whose label `vendor` has this value"
     )
     options.add_config(parser)
 

@@ -254,7 +254,7 @@ def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, origin_
     size = recorder.size_bytes
     target = "" if size is None else f" to {output} ({human.byte_size(size)})"
     remark = (
-        "nothing is masked: the recording contains identifying data of this node"
+        "nothing is masked: the recording contains data that identifies this node"
         if mask is None
         else f"{mask.value_count} identities were replaced; check the recording before you send it"
     )

@@ -225,8 +225,8 @@ def _parse_whole_number(text: str) -> int | str:
 
 
 def _with_value(data: Mapping[str, Any], path: KeyPath, value: object) -> dict[str, Any]:
-    head, *tail = path
-    if not tail:
-        return {**data, head: value}
-    section = data.get(head, {})
-    return {**data, head: _with_value(section, tuple(tail), value) if isinstance(section, dict) else section}
+    name, *rest = path
+    if not rest:
+        return {**data, name: value}
+    section = data.get(name, {})
+    return {**data, name: _with_value(section, tuple(rest), value) if isinstance(section, dict) else section}

@@ -39,7 +39,7 @@ _SETTING = re.compile(r"^(?P<key>[ \t]*[\w.\"'-]+[ \t]*=[ \t]*)(?P<value>.*)$")
 _HOST_SETTINGS = frozenset({"rank_table_server", "allowed_hosts"})
 _LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"')
 _KEPT_LABELS = frozenset({"owner_kind", "job_id", "basis", "pid"})
-# An owner label that is a job number stays, so that the members' records of a job can be compared.
+# Job numbers in owner labels are not masked, so that a job can be followed through all members.
 _JOB, _OWNER = 'owner_kind="job"', "owner"
 # The values of these labels are names and are masked completely.
 _NAME_LABELS = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _KEPT_LABELS

@@ -158,11 +158,11 @@ def _open_device(folder: int, name: str, status: os.stat_result) -> int:
 @contextlib.contextmanager
 def new_socket() -> Iterator[socket.socket]:
     """Yield a Unix socket. Close it only if the block raises an exception."""
-    created = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    unix_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        yield created
+        yield unix_socket
     except BaseException:
-        created.close()
+        unix_socket.close()
         raise
 
 

@@ -234,7 +234,7 @@ class Inbox:
         os.close(self._descriptor)
 
     def entries(self, is_wanted: Callable[[str], bool], max_count: int) -> Mapping[str, FileVersion]:
-        """Map the wanted file names to file versions, alphabetically, and up to `max_count`."""
+        """Map up to `max_count` wanted file names to file versions, in alphabetical order."""
         return self.entries_of(sorted(self.names(is_wanted, max_count)))
 
     def names(self, is_wanted: Callable[[str], bool], max_count: int) -> frozenset[str]:

@@ -33,7 +33,7 @@ class _LineLimit:
         self._logged: dict[Hashable, _LoggedLines] = {}
 
     def count_line(self, subject: Hashable, pattern: str = "") -> int:
-        """Count a line, and return how many lines were allowed before it. 0 means not to log the line."""
+        """Count a line, and return how many lines were allowed before it. 0 means that the line must not be logged."""
         with self._lock:
             now = self._clock()
             logged = self._logged.get(subject)

@@ -116,7 +116,7 @@ class Releases:
             return self._until.pop(source, -math.inf) > self._monotonic()
 
     def release_text(self, source: str) -> str:
-        """Return a text with the end of the source's release, or an empty string."""
+        """Return a text that says until when the source is released, or an empty string."""
         with self._lock:
             remaining = self._until.get(source, -math.inf) - self._monotonic()
             if remaining <= 0:

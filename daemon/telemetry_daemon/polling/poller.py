@@ -57,7 +57,7 @@ class Poller:
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
         self._scheduler.add_listener(self._on_job_event, EVENT_JOB_MAX_INSTANCES | EVENT_JOB_ERROR)
-        self._missing = SuspendedPolls(self._scheduler, clock.monotonic, self._check_missing)
+        self._suspended_polls = SuspendedPolls(self._scheduler, clock.monotonic, self._check_missing)
         self._counters_due = -math.inf
         self.finished_polls = 0
 
@@ -100,7 +100,7 @@ class Poller:
         if source is None:
             return
         for poll in source.parser.polls:
-            self._missing.forget(name, poll)
+            self._suspended_polls.forget(name, poll)
             self._scheduler.remove_job(_job_id(name, poll.name))
             self._started_at.pop((name, poll.name), None)
         self._early_polls.forget(source)
@@ -289,9 +289,9 @@ class Poller:
         if state == "missing":
             # A cheaper source may fail, so the poll is checked at the normal interval.
             interval = poll_intervals.current_interval(poll, source.settings, state, FastPollNeed())
-            self._missing.suspend(source.name, poll, job_id, interval)
-        elif self._missing.is_suspended(source.name, poll):
-            self._missing.forget(source.name, poll)
+            self._suspended_polls.suspend(source.name, poll, job_id, interval)
+        elif self._suspended_polls.is_suspended(source.name, poll):
+            self._suspended_polls.forget(source.name, poll)
             with suppress(JobLookupError):  # the scheduler was shut down
                 self._scheduler.resume_job(job_id)
 
@@ -324,7 +324,7 @@ class Poller:
 
     def _poll_soon(self, name: str, poll: Poll, delay_seconds: float = 0.0) -> None:
         self._started_at.pop((name, poll.name), None)
-        self._missing.forget(name, poll)
+        self._suspended_polls.forget(name, poll)
         due = datetime.now(timezone.utc) + timedelta(seconds=delay_seconds)
         with suppress(JobLookupError):  # the source was removed in the meantime
             self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=due)
