@@ -85,3 +85,20 @@ def test_no_class_remains_twice():
     before = classes()
     kinds = [made_by(ours.dataclass, {"frozen": True, "slots": True}) for _ in range(3)]
     assert classes() == before + len(kinds)
+
+
+def test_an_init_is_compiled_for_the_first_object():
+    @ours.dataclass(frozen=True, slots=True)
+    class Poll:
+        name: str
+        calls: list[str] = dataclasses.field(default_factory=list)
+        length: int = dataclasses.field(init=False, default=7)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "length", len(self.name))
+
+    first = Poll.__init__
+    assert Poll("a").calls is not Poll("a").calls
+    assert Poll.__init__ is not first
+    assert Poll("abc", ["x"]).length == 3
+    assert attempt(Poll) == f"TypeError: {Poll.__qualname__}.__init__() missing 1 required positional argument: 'name'"
