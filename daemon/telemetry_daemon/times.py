@@ -24,7 +24,7 @@ def seconds_slept() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The monotonic clock, the wall clock, and the seconds that the machine was suspended."""
+    """Functions that return the monotonic time, the wall time and the seconds of suspension."""
 
     monotonic: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time

@@ -146,7 +146,7 @@ class Device:
     without_gaps: Split | None = None  # excludes long gaps and an unusual first collective
 
     def without_first_collective(self) -> Split | None:
-        """Return the split outside an unusually long first collective, if there is one."""
+        """Return how the device spent its time, not counting an unusually long first collective."""
         return None if self.first_collective is None else self.known_values_of(self.first_collective.rest)
 
     def without(self, *parts: str) -> Device:
@@ -155,7 +155,7 @@ class Device:
         return replace(self, split=self.split.without(*parts), steps=steps)
 
     def followed_by(self, later: Device) -> Device:
-        """Return the device with the content of this span and of a later one."""
+        """Combine this device's results with those of a later part of the same session."""
         sums: dict[tuple[str, str], Kernel] = {}
         for kernel in (*self.kernels, *later.kernels):
             previous = sums.get((kernel.work, kernel.name))
@@ -174,7 +174,7 @@ class Device:
         )
 
     def known_values_of(self, part: Split) -> Split:
-        """Return `part` without the values that are unknown in the device's whole split."""
+        """Return `part` without the values that are unknown for the whole time."""
         pairs = zip(self.split.values(), part.values(), strict=True)
         return Split(*(None if whole is None else value for whole, value in pairs))
 
@@ -204,7 +204,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """Evidence for a cause of slowness, as a sentence. `share` is the part of the step that it explains."""
+    """A sentence with evidence for a cause. `share` is the part of the step that the cause explains."""
 
     cause: Literal["data", "communication", "host", "compute", "copy"]
     text: str
@@ -222,7 +222,7 @@ class RankCard:
 
 @dataclass(frozen=True, slots=True)
 class NodeFolder:
-    """The folder that contains the results of a node."""
+    """The name of a folder, and the node whose results it contains."""
 
     node: str
     folder: str

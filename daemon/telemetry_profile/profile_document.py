@@ -90,7 +90,7 @@ class SplitJson:
 
 @dataclass(frozen=True)
 class _StepHead:
-    """The fields that a step has besides those of `SplitJson`."""
+    """The fields of a step that `SplitJson` does not have."""
 
     name: str
     begin_seconds: float | None
@@ -248,7 +248,7 @@ def document(summary: ProfileSummary) -> dict[str, Any]:
 
 
 def _build(cls: type[_T], source: object, **values: Any) -> _T:
-    """Return an instance of `cls` with these values. Its other fields are attributes of `source`."""
+    """Build a `cls` from the attributes of `source`. The given values take precedence."""
     return cls(**{name: values[name] if name in values else _value_of(source, name) for name in _field_names(cls)})  # type: ignore[arg-type]  # a class is hashable
 
 
@@ -258,7 +258,7 @@ def _field_names(cls: object) -> tuple[str, ...]:
 
 
 def _value_of(source: object, name: str) -> Any:
-    """Return the attribute for a JSON field, with times in seconds."""
+    """Return the attribute for a JSON field. Times are converted to seconds."""
     if (value := getattr(source, name, _MISSING)) is _MISSING:
         value = getattr(source, name.removesuffix("seconds") + "ns")
         return None if value is None else value / _SECOND_NS

@@ -18,7 +18,7 @@ _MAX_SHAPES = 64
 
 @dataclass(slots=True)
 class _Link:
-    """A link, and how many results reported it as up."""
+    """The state of a link. `results_up` counts the results in which the link was up."""
 
     results_up: int = 0
     is_down: bool = False
@@ -71,6 +71,6 @@ def _lost_labels(links: dict[str, _Link]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def _link_positions(shape: Shape) -> tuple[tuple[tuple[str, int], ...], frozenset[int]]:
-    """Return each link's label and position, and the origins of these readings."""
+    """Return the label and position of each link reading, and the indices of their origins."""
     positions = tuple((label, position) for (metric, label), position in shape.indices.items() if metric == "link_up")
     return positions, frozenset(shape.origins[position] for _, position in positions)

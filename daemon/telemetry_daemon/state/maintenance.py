@@ -43,7 +43,7 @@ class _Document:
 
 @dataclass(frozen=True, slots=True)
 class _Announcement:
-    """An announced maintenance window, which ends when either clock reaches its end."""
+    """A maintenance window. It ends at `uptime_end` or `wall_end`, whichever comes first."""
 
     uptime_end: float
     reason: str
@@ -73,7 +73,7 @@ class MaintenanceState:
             self._announced = _Announcement(self._uptime() + seconds, new_reason)
 
     def end(self) -> None:
-        """End the maintenance. Its end stays exposed for a while."""
+        """End the maintenance now."""
         with self._lock:
             if self._announced is None or self._current().is_on:
                 reason = self._announced.reason if self._announced is not None else ""

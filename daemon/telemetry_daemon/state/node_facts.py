@@ -12,10 +12,9 @@ from telemetry_parsers.model import MergedDevice, Sample
 
 
 class NodeFacts:
-    """Facts about the node that no source reports."""
+    """Facts about the node that no source reports. Each change calls `request_snapshot` under `lock`."""
 
     def __init__(self, lock: threading.RLock, request_snapshot: Callable[[], None]) -> None:
-        """Change the facts under `lock`, and then call `request_snapshot` while the lock is still held."""
         self._lock = lock
         self._request_snapshot = request_snapshot
         self._ranks = NodeRanks()
@@ -37,7 +36,7 @@ class NodeFacts:
             self._request_snapshot()
 
     def set_peaks(self, peaks: PeakFinder | None) -> None:
-        """Set the peak rates of card models, or None to show none."""
+        """Set the peak rates of card models. If None, no peak rates are shown."""
         with self._lock:
             self._peaks = peaks
             self._request_snapshot()

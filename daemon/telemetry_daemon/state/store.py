@@ -1,4 +1,4 @@
-"""The store: the newest report of each poll, merged into a snapshot after every change and expiry."""
+"""The store keeps the newest report of each poll, and merges the reports into a snapshot."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Store:
                 self._frozen = None
 
     def add_source(self, facts: SourceFacts, metrics: tuple[Metric, ...] = ()) -> None:
-        """Add a source before its first report."""
+        """Add a source and its parser's own metrics. Call this before the source's first report."""
         with self._lock:
             self._state.sources[facts.source] = facts
             self._state.metrics = {**self._state.metrics, **{metric.key: metric for metric in metrics}}
@@ -112,7 +112,7 @@ class Store:
             self._merged = self._snapshot = None
 
     def await_inventories(self, polls: Mapping[PollKey, str]) -> None:
-        """Hold back each vendor's new devices until the vendor's first polls have ended."""
+        """Hide a vendor's new devices until the first polls of this vendor have ended."""
         with self._lock:
             self._state.awaited = dict(polls)
             self._state.awaited_until = self._clock.monotonic() + FIRST_INVENTORY_SECONDS
@@ -170,7 +170,7 @@ class Store:
             return AcceptedAttempt(report, events, (*problems, *merged.problems_of(source)), needs_counters)
 
     def count_overrun(self, key: PollKey) -> None:
-        """Count that a poll was due while it was still running."""
+        """Count a poll that was due again while it was still running."""
         with self._lock:
             if key in self._state.healths:
                 self._state.healths[key] = health.with_overrun(self._state.healths[key])
@@ -210,7 +210,7 @@ class Store:
             return False, "waiting for the first poll of " + ", ".join(awaited_sources)
 
     def targets(self, source: str) -> Targets:
-        """Return the devices to poll: those that the source, or its vendor's sources, listed last."""
+        """Return the devices and processes for the source's next poll."""
         with self._lock:
             facts = self._state.sources.get(source, SourceFacts(source, "", ()))
             reports = [checked.report for checked in self._state.reports.values()]
@@ -287,7 +287,7 @@ class Store:
         self._merged = self._snapshot = None
 
     def _merge_unless_unchanged(self, *, is_unchanged: bool) -> MergedNode:
-        """Merge the reports. If they are unchanged, return the previous result."""
+        """Return the merged reports. If `is_unchanged`, return the previous result."""
         if not is_unchanged or self._merged is None or self._owned is None:
             return self._merge(self._clock.monotonic())
         self._snapshot = None
@@ -348,7 +348,7 @@ class Store:
         return replace(merged, problems=(*merged.problems, *self._steps.problems()))
 
     def _may_lack_devices(self, merged: MergedNode) -> bool:
-        """Return whether recorded devices may be missing only because a source cannot list devices now."""
+        """Return whether devices may be missing because a source cannot list devices now."""
         listed_ids = {device.id for device in merged.devices}
         missing_devices = (identity for identity in self._state.merge.identities if identity.id not in listed_ids)
         unlisted_sources = {source for identity in missing_devices for source in identity.listed_by}
@@ -384,7 +384,7 @@ class Store:
         )
 
     def _shown_devices(self, merged: MergedNode, now: float) -> tuple[MergedDevice, ...]:
-        """Return the merged devices, and unlisted devices that are still shown."""
+        """Add each missing device that has open events, or whose source cannot list devices now."""
         merged_ids = {device.id for device in merged.devices}
         missing_devices = [identity for identity in self._state.merge.identities if identity.id not in merged_ids]
         if not missing_devices:

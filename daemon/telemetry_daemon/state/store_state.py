@@ -51,7 +51,7 @@ class StoreState:
         return StoreState(MergeState(), **{name: getattr(self, name) for name in kept_fields})
 
     def stop_waiting(self, now: float) -> bool:
-        """Stop waiting for first inventories after the timeout. Return whether this call stopped the wait."""
+        """End the wait for first polls if the timeout has passed. Return whether this call ended it."""
         if not self.awaited or now < self.awaited_until:
             return False
         self.awaited.clear()
@@ -77,7 +77,7 @@ class StoreState:
         ]
 
     def last_list_times(self, now: float) -> dict[str, float | None]:
-        """Map each source that cannot list devices now to the time of its last list, or None without a list."""
+        """Return the last list time of each source that cannot list devices now. None means never."""
         list_healths = [
             health
             for health in self.healths.values()

@@ -44,7 +44,7 @@ class Timeline(Generic[_Holder]):
             self._shares.append(shares)
 
     def extend_back(self, holder: _Holder, since: float) -> None:
-        """Let the share of a current holder begin at an earlier time."""
+        """Move the start of a current holder's share to an earlier time."""
         current_shares = self.current_shares
         for index in self._split_at(since):
             self._shares[index] = _with_holder(self._shares[index], holder, current_shares)
@@ -55,7 +55,7 @@ class Timeline(Generic[_Holder]):
             self._shares[index] = {other: share for other, share in self._shares[index].items() if other is not holder}
 
     def add_past(self, holder: _Holder, since: float, until: float, may_displace: Callable[[_Holder], bool]) -> None:
-        """Give a holder the shares of a past period that were unused, or whose holders `may_displace` accepts."""
+        """Add a holder to a past period. It receives the shares that are unused or may be displaced."""
         self._split_at(until)
         for index in self._split_at(since):
             if self._begins[index] >= until:
@@ -85,7 +85,7 @@ class Timeline(Generic[_Holder]):
         self._begins[0] = -math.inf
 
     def _split_at(self, time: float) -> range:
-        """Split the span at this time, and return the indices of the later spans."""
+        """Split the span at this time, and return the indices of the spans from then on."""
         index = bisect_right(self._begins, time)
         if index and self._begins[index - 1] < time:
             self._begins.insert(index, time)
@@ -97,7 +97,7 @@ class Timeline(Generic[_Holder]):
 def _with_holder(
     shares: Mapping[_Holder, float], holder: _Holder, current_shares: Mapping[_Holder, float]
 ) -> Mapping[_Holder, float]:
-    """Add a holder to the shares, and keep their sum at or below 1."""
+    """Return the shares with this holder added, and with a sum of at most 1."""
     if holder in shares:
         return shares
     combined = {**shares, holder: current_shares[holder]}
@@ -111,7 +111,7 @@ def _with_holder(
 
 @dataclass(slots=True)
 class ReadingSum:
-    """The integral and the peak of one reading, and for how many seconds it was measured."""
+    """The integral and the peak of one reading, and the measured seconds."""
 
     seconds: float = 0.0
     integral: float = 0.0
@@ -223,7 +223,7 @@ def add_integral(
     metric: str,
     segment: CurveSegment,
 ) -> None:
-    """Add a segment without its peak to the holders' tallies."""
+    """Add the integral of a segment, but not its peak, to the holders' tallies."""
     begin, end, begin_value, end_value = segment
     slope = (end_value - begin_value) / (end - begin) if end > begin else 0.0
     for since, until, shares in timeline.spans(begin, end):

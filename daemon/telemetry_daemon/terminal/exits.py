@@ -23,7 +23,7 @@ _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class CommandError(Exception):
-    """An error that the user can fix, with a line for each problem."""
+    """An error that the user can fix. Each argument is one line of the message."""
 
     def __init__(self, *lines: str, status: int = USAGE) -> None:
         super().__init__("\n".join(lines))

@@ -46,7 +46,7 @@ def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
 
 @contextlib.contextmanager
 def deferred(level: str) -> Iterator[None]:
-    """Defer log records of at least this level to the end of the `with` block."""
+    """Delay log records of at least this level until the `with` block ends."""
     deferring = _DeferringHandler(level.upper())
     root = logging.getLogger()
     root.addHandler(deferring)

@@ -57,7 +57,7 @@ def terminal_width() -> int:
 
 
 def show_waiting(names: Sequence[str]) -> None:
-    """Show the names of what the command waits for, or clear the line if there are none."""
+    """Show what the command waits for, or clear the line if there are no names."""
     names_text = ", ".join(names)
     shown_text = names_text if len(names_text) <= _MAX_NAMES_LENGTH else f"{names_text[:_MAX_NAMES_LENGTH]}…"
     show_progress(f"waiting for {shown_text}" if names else "")

@@ -24,13 +24,13 @@ def similar_names(name: str, names: Iterable[str]) -> list[str]:
 
 
 def patterns_like(name: str, keys: Iterable[str]) -> list[str]:
-    """Return the pattern `BEGINNING*` for the most similar beginning of a word in these keys, if any is similar."""
+    """Return a pattern such as `'memory*'` for a word in the keys that begins similarly, or []."""
     beginnings = {word[: len(name)] for key in keys for word in key.split("_")}
     return [f"'{beginning}*'" for beginning in _most_similar(name, beginnings, 1)]
 
 
 def _most_similar(name: str, names: Iterable[str], limit: int) -> list[str]:
-    """Return the names with the same letters in another order, or else the most similar names."""
+    """Return names with the same letters in another order or, if there are none, similar names."""
     ordered = sorted(names)
     rearranged = [other for other in ordered if sorted(other) == sorted(name)]
     return rearranged[:limit] or difflib.get_close_matches(name, ordered, n=limit, cutoff=_MIN_SIMILARITY)

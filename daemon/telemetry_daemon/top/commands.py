@@ -85,13 +85,13 @@ class FeedWithProcesses(Feed):
         return tuple(replace(node, running=self._running) for node in nodes)
 
     def set_focus(self, focus: Focus) -> None:
-        """Pass the focus to the feed, and read processes while they are visible."""
+        """Set the focus of the feed, and read processes if the screen shows them."""
         self._feed.set_focus(focus)
         if focus.processes and self._started:
             self._read_requested.set()
 
     def press(self, key: str, /) -> bool:
-        """Pass the key to the feed."""
+        """Pass the key to the feed, and return whether the feed used it."""
         return self._feed.press(key)
 
     def close(self) -> None:

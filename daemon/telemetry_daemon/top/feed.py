@@ -85,7 +85,7 @@ class LatestState:
 
     @contextlib.contextmanager
     def showing_delay(self) -> Iterator[None]:
-        """Show that the node does not answer if the `with` block takes too long."""
+        """While the `with` block takes too long, show that the node does not answer."""
         self._requested_at = self._clock()
         try:
             yield

@@ -60,7 +60,7 @@ class Follower(Feed):
             threading.Thread(target=target, name=name, daemon=True).start()
 
     def nodes(self) -> tuple[NodeState, ...]:
-        """Return the state of the node."""
+        """Return the state of the only node."""
         return (self.latest.state(),)
 
     def set_focus(self, focus: Focus) -> None:
@@ -144,7 +144,7 @@ class Follower(Feed):
             self._wake()
 
     def _request_due(self, client: Client) -> None:
-        """Request what is due: a complete snapshot, the visible card, health or history."""
+        """Request a complete snapshot, the visible card or the health, and the history if it is due."""
         now, focus = time.monotonic(), self._focus
         pause = _COMPLETE_SECONDS.get(focus.view, _BACKGROUND_SECONDS) if self._has_stream else _WITHOUT_STREAM_SECONDS
         if now - self._fetched_at >= pause:
@@ -209,7 +209,7 @@ def _with_device_from(snapshot: Snapshot, other: Snapshot, device_id: str) -> Sn
 def with_readings(
     snapshot: Snapshot, reported: ReadingsJson, columns: Sequence[str], scales: Sequence[float]
 ) -> Snapshot:
-    """Return the snapshot with the stream's newest numbers."""
+    """Return the snapshot with the numbers of a stream event."""
     if len(reported.values) != len(snapshot.devices) or tuple(columns) != KEPT or len(scales) != len(KEPT):
         return snapshot
     devices = tuple(
@@ -243,7 +243,7 @@ _NOT_REPORTED = "not reported"
 
 
 def join_histories(before: Past | None, after: Past) -> Past:
-    """Join two histories, or return the later one if there is a gap."""
+    """Join two histories. If there is a gap between them, return only the later one."""
     if before is None or before.slot_seconds != after.slot_seconds:
         return after
     offset = round((after.start - before.start) / before.slot_seconds)
@@ -270,7 +270,7 @@ _Slice = tuple[int, Mapping[str, Series]]
 
 
 def _slice(past: Past, device: str, first: int, end: int) -> _Slice:
-    """Return the number of slots in a range, and the device's series cut to this range."""
+    """Return the number of slots between `first` and `end`, and the device's series in these slots."""
     series = past.devices.get(device, {})
     return max(0, end - first), {key: _series_slice(item, first, max(first, end)) for key, item in series.items()}
 

@@ -94,7 +94,7 @@ class ManyNodesFeed(Feed):
                 self._changed.notify()
 
     def _next_request(self) -> _ScheduledRequest | None:
-        """Wait for a due request, and return None if the feed is closed."""
+        """Wait until a request is due. Return None if the feed is closed."""
         with self._changed:
             while not self._is_over:
                 may_wait = self._silent_requests < _SILENT_NODE_THREADS

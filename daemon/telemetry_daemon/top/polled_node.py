@@ -66,7 +66,7 @@ class PolledNode:
         self._start_thread.start()
 
     def nodes(self) -> tuple[NodeState, ...]:
-        """Return the state of the node, in a one-element tuple."""
+        """Return the state of the only node."""
         snapshot, now = self._store.snapshot(), time.monotonic()
         if now >= self._past_until:
             self._past, self._past_until = self._history.past(), now + 1.0

@@ -28,7 +28,7 @@ class BodyPieces(Protocol):
     """The rest of a response body, which is produced piece by piece while it is sent."""
 
     def begin(self, notify: Callable[[], None], disconnect: Callable[[], None]) -> None:
-        """Begin the body. Later, call `notify` when a piece is ready, or `disconnect` to close the connection."""
+        """Begin the body. `notify` reports that a piece is ready; `disconnect` closes the connection."""
 
     def next(self) -> bytes | None:
         """Return the next piece, b"" if none is ready, or None after the last."""
@@ -70,7 +70,7 @@ NOT_TLS = Response(400, (b"Client sent an HTTP request to an HTTPS server.\n",))
 
 @dataclass(frozen=True, slots=True)
 class ReceivedData:
-    """Decrypted bytes from a client, and a `reply` to send back."""
+    """Decrypted bytes from a client, and bytes to send back (`reply`)."""
 
     data: bytes
     reply: bytes = b""

@@ -89,7 +89,7 @@ class Table:
         return {column.role for column in self.columns}.issuperset(roles)
 
     def headings(self) -> frozenset[str]:
-        """Return the headings in lower case, without blanks and underscores."""
+        """Return the headings in lower case, without spaces and underscores."""
         return frozenset(_normalize_heading(column.heading) for column in self.columns)
 
 
@@ -209,7 +209,7 @@ class _TableBody:
         return any(cell.count("<") > cell.count(">") + cell.count("<<") for cell in names)
 
     def _rejoin_name(self, line: str) -> list[str]:
-        """Return the cells of a row in which the name contains unquoted commas."""
+        """Return a row's cells, with the parts of its name rejoined."""
         name_index = next((index for index, column in enumerate(self._columns) if column.role == "name"), None)
         if name_index is None:
             return []
@@ -241,7 +241,7 @@ def kernel_of_row(row: Row, work: Work) -> Kernel | None:
 
 
 def row_problem(count: int) -> tuple[Problem, ...]:
-    """Return a problem with the number of ignored rows, or () if `count` is 0."""
+    """Return a problem that states how many rows were ignored, or () if `count` is 0."""
     message = f"{count} ignored: the numbers are invalid or contradictory"
     return (Problem("rows", message),) if count else ()
 
@@ -300,17 +300,17 @@ class CsvRows:
         self._damaged_count += 1
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return a problem with the number of damaged rows, or () if there are none."""
+        """Return a problem that states how many rows were damaged, or () if there are none."""
         return (Problem("rows", f"{self._damaged_count} ignored: damaged"),) if self._damaged_count else ()
 
 
 def headings_predicate(*names: str) -> IsHeading:
-    """Return a function that accepts rows whose cells include all of these headings."""
+    """Return a function that checks whether cells include all of these headings."""
     return lambda cells: set(cells).issuperset(names)
 
 
 def first_line_predicate(is_heading: IsHeading) -> Callable[[Clue], bool]:
-    """Return a function that accepts files whose first non-blank line is a heading."""
+    """Return a function that checks whether a file's first non-blank line is a heading."""
     return lambda clue: is_heading(first_cells(clue.text))
 
 

@@ -150,7 +150,7 @@ class Timeline:
             self._data_waits.setdefault(process, Executions()).add(*span)
 
     def add_range(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> bool:
-        """Add a range if it is a step or a wait for data, and return whether it is."""
+        """Add a range if its name is that of a step or of a wait for data. Return whether it was added."""
         if is_step(name):
             self.add_step(name.strip(), begin_ns, length_ns, process)
         elif is_data_wait(name):
@@ -187,7 +187,7 @@ class Timeline:
         return [(step.begin, step.end) for step in self._steps]
 
     def facts(self, name: str, tool: str, clock: Clock, devices: tuple[Device, ...] | None = None) -> Facts:
-        """Return the content of a file. By default, its devices are those of the timeline."""
+        """Return the collected content of the file. If given, `devices` replace the timeline's devices."""
         devices = self.devices() if devices is None else devices
         return Facts(name, tool, clock, devices=devices, calls=self.calls(), problems=self.problems())
 
@@ -208,7 +208,7 @@ class Timeline:
         return tuple(sorted((Call(name, *sums) for name, sums in self._calls.items()), key=lambda call: -call.total_ns))
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return a problem with the number of ignored events, or () if there are none."""
+        """Return a problem that states how many events were ignored, or () if there are none."""
         message = f"{self._invalid_count} ignored: impossible time or length"
         return (Problem("events", message),) if self._invalid_count else ()
 
@@ -247,7 +247,7 @@ class Timeline:
         )  # fmt: skip
 
     def _with_launches(self, split: Split, host_span: Interval | None, *, is_only_device: bool) -> Split:
-        """Return the split with the launches within `host_span`, or with all launches if `host_span` is None."""
+        """Add the launches in this span of the host to the split. None means the whole time."""
         if not self._launch_begins or not is_only_device:
             return split
         first, end = _index_range(self._launch_begins, host_span)

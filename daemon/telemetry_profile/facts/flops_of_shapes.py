@@ -47,7 +47,7 @@ class _Inputs:
         return tuple(int(number) for number in _NUMBER.findall(self.text(index)[:200]))
 
 
-def _matrix_product(first_index: int) -> Callable[[_Inputs], int | None]:
+def _matrix_product_counter(first_index: int) -> Callable[[_Inputs], int | None]:
     def count_flops(inputs: _Inputs) -> int | None:
         left, right = inputs.shape(first_index, 2), inputs.shape(first_index + 1, 2)
         if left is None or right is None or len(left) != len(right) or left[-1] != right[-2] or left[:-2] != right[:-2]:
@@ -57,7 +57,7 @@ def _matrix_product(first_index: int) -> Callable[[_Inputs], int | None]:
     return count_flops
 
 
-def _convolution(inputs: _Inputs) -> int | None:
+def _convolution_flops(inputs: _Inputs) -> int | None:
     """Return the FLOPs, or None if the output size is unknown."""
     data, weight = inputs.shape(0, 3), inputs.shape(1, 3)
     if data is None or weight is None or len(data) != len(weight):
@@ -75,8 +75,8 @@ def _convolution(inputs: _Inputs) -> int | None:
     return 2 * data[0] * prod(output) * prod(weight) if min(output) > 0 else None
 
 
-def _convolution_backward(gradient_index: int, data_index: int) -> Callable[[_Inputs], int | None]:
-    """Return a function that counts the FLOPs of all requested gradients."""
+def _convolution_backward_counter(gradient_index: int, data_index: int) -> Callable[[_Inputs], int | None]:
+    """Return a function that counts the FLOPs of all gradients that the operator computes."""
 
     def count_flops(inputs: _Inputs) -> int | None:
         grad, data, weight = inputs.shape(gradient_index, 3), inputs.shape(data_index, 3), inputs.shape(2, 3)
@@ -92,18 +92,18 @@ def _convolution_backward(gradient_index: int, data_index: int) -> Callable[[_In
 
 
 _FLOP_COUNTERS: Mapping[str, Callable[[_Inputs], int | None]] = {
-    "aten::mm": _matrix_product(0),
-    "aten::_scaled_mm": _matrix_product(0),
-    "aten::addmm": _matrix_product(1),
-    "aten::_addmm_activation": _matrix_product(1),
-    "aten::addmm_": _matrix_product(1),
-    "aten::bmm": _matrix_product(0),
-    "aten::baddbmm": _matrix_product(1),
-    "aten::baddbmm_": _matrix_product(1),
-    "aten::convolution": _convolution,
-    "aten::convolution_backward": _convolution_backward(0, 1),
-    "aten::cudnn_convolution_backward": _convolution_backward(1, 0),
-    "aten::miopen_convolution_backward": _convolution_backward(1, 0),
+    "aten::mm": _matrix_product_counter(0),
+    "aten::_scaled_mm": _matrix_product_counter(0),
+    "aten::addmm": _matrix_product_counter(1),
+    "aten::_addmm_activation": _matrix_product_counter(1),
+    "aten::addmm_": _matrix_product_counter(1),
+    "aten::bmm": _matrix_product_counter(0),
+    "aten::baddbmm": _matrix_product_counter(1),
+    "aten::baddbmm_": _matrix_product_counter(1),
+    "aten::convolution": _convolution_flops,
+    "aten::convolution_backward": _convolution_backward_counter(0, 1),
+    "aten::cudnn_convolution_backward": _convolution_backward_counter(1, 0),
+    "aten::miopen_convolution_backward": _convolution_backward_counter(1, 0),
 }
 MATRIX_OPERATORS = frozenset(_FLOP_COUNTERS)
 
@@ -133,7 +133,7 @@ class _Thread:
     launches: array[int] = field(default_factory=lambda: array("q"))
 
     def launching_operators(self) -> Iterator[tuple[int, float]]:
-        """Yield start and FLOPs of each outermost operator that launched work."""
+        """Yield (start, FLOPs) for each operator that launched work, without nested operators."""
         launches, last_end = array("q", (self.launches[index] for index in sorted_indices(self.launches))), -(2**63)
         indices = sorted_indices(self.begins)
         if not isinstance(indices, range):  # if operators have the same start, the longest is the outermost

@@ -62,7 +62,7 @@ class Splitter:
         return [(since, until) for since, until in self._busy.uncovered(begin, end) if until - since >= min_length]
 
     def split_without(self, excluded: Sequence[Interval]) -> Split:
-        """Return the parts of the whole time without the excluded intervals."""
+        """Return the split of the whole time without these intervals."""
         begin, end = self.span()
         edges = [begin, *(time for interval in sorted(excluded) for time in interval), end]
         total_split = Split(*(0 for _ in range(len(Split.__dataclass_fields__))))
@@ -87,7 +87,7 @@ def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | 
 
 
 def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
-    """Return the span of the first collective and its description if it is unusually long, or None."""
+    """Return the span and a description of the first collective if it is unusually long."""
     lengths = [end - begin for begin, end in zip(executions.begins, executions.ends, strict=True)]
     index = index_of_long_first(executions.begins, lengths)
     if index is None:
@@ -97,7 +97,7 @@ def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Int
 
 
 def gaps_of(splitter: Splitter, first_collective: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
-    """Return the long gaps, and the split of the time outside them."""
+    """Return the long gaps, and how the device spent the rest of the time."""
     begin, end = splitter.span()
     gaps = splitter.long_gaps(begin, end)
     if not gaps:
@@ -114,13 +114,13 @@ class Launches:
         self._is_ordered = True
 
     def add(self, launch_number: int, time: int) -> None:
-        """Add the number and the host time of a launch."""
+        """Add a launch with its time on the host."""
         self._numbers.append(launch_number)
         self._times.append(time)
         self._is_ordered = False
 
     def step_spans(self, by_work: Mapping[Work, Executions], steps: Sequence[Interval]) -> list[Interval] | None:
-        """Return the device's span for each step on the host, or None if too few launches are known."""
+        """Return the device's span for each step, or None if too few launches are known."""
         if not self._numbers or not steps or any(step[1] > next_step[0] for step, next_step in pairwise(steps)):
             return None
         work_of_steps, total, known_launches = _WorkOfSteps(steps), 0, 0

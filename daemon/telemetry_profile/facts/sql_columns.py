@@ -32,7 +32,7 @@ def column_of(schema: Schema, table: str, name: str) -> str | None:
 
 
 def records(tables: Tables, table: str, column_names: Sequence[str]) -> Iterator[Row]:
-    """Yield these columns for each row of a table, with None for missing columns."""
+    """Yield the values of these columns for each row, with None for missing columns."""
     return select(tables, table, columns_of(tables.schema, table, column_names))
 
 
@@ -51,7 +51,7 @@ def add_calls(
     expressions: Sequence[str | None],
     names: Mapping[object, str] | None = None,
 ) -> None:
-    """Add the calls in a table to the timeline. The expressions give begin, end and name of a call."""
+    """Add the calls in a table. `expressions` are the SQL for their begin, end and name."""
     begin, end, name = expressions
     if begin and end and name:
         where = f"WHERE typeof({begin}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {begin} GROUP BY {name}"

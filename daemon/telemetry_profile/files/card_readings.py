@@ -61,7 +61,7 @@ class CardHistory:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledCard:
-    """A card in the profile, and the Unix times between which it was profiled."""
+    """A card in the profile. `begin` and `end` are the Unix times of its profiling."""
 
     card: Card
     rank: int | None
@@ -81,7 +81,7 @@ def telemetry_of(profiled_card: ProfiledCard, histories: Sequence[CardHistory]) 
 
 
 def _same_index(profiled_card: ProfiledCard, history: CardHistory) -> bool:
-    """Return whether the indices match, and the profile identifies the card only by its index."""
+    """Return whether the indices match, and nothing else identifies the profiled card."""
     card = profiled_card.card
     return not (card.uuid or card.bus_id) and card.index is not None and history.device == str(card.index)
 
@@ -150,7 +150,7 @@ def _throttled_seconds(samples: Sequence[Sample], seconds: float) -> dict[str, f
 
 
 def _span(profiled: Sequence[ProfiledCard]) -> tuple[float, float]:
-    """Return when profiling began and ended, extended by the tolerance for nearest samples."""
+    """Return the profiled period, with a margin for the nearest samples."""
     begin, end = min(card.begin for card in profiled), max(card.end for card in profiled)
     return begin - _NEAREST_SECONDS, end + _NEAREST_SECONDS
 
@@ -272,7 +272,7 @@ def _history_of(labels: _Labels) -> CardHistory:
 def _series_of_cards(
     url: str, span: tuple[float, float], histories: Mapping[tuple[str, str], CardHistory], query: str
 ) -> Iterator[tuple[CardHistory, _Labels, _Points]]:
-    """Run the query. For each series of a known card, yield the card's history, the labels and the points."""
+    """Query Prometheus. Yield history, labels and points for each series of a known card."""
     for labels, points in _query_range(url, query, span):
         if points and (history := histories.get(_card_key(labels))):
             yield history, labels, points

@@ -130,7 +130,7 @@ def _connect(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def _journal_problems(path: Path) -> list[Problem]:
-    """Return a problem for each journal next to a database."""
+    """Return a problem for each journal beside the database."""
     journals = [path.with_name(path.name + ending) for ending in ("-wal", "-journal")]
     return [
         Problem("database", f"{journal.name} was not read: stop the profiler, or open the database once with sqlite3")

@@ -82,7 +82,7 @@ def _problems_of(damage: Damage) -> tuple[Problem, ...]:
 
 
 def _with_problems(facts: Facts, problems: Sequence[Problem]) -> Facts:
-    """Add the problems. If there are any, drop the values that would be wrong without all events."""
+    """Add the problems. If there are any, drop the values that need all events."""
     if not problems:
         return facts
     devices = tuple(_incomplete_device(device) for device in facts.devices)
@@ -148,7 +148,7 @@ def _read_member(name: str, window: Window, damage: Damage) -> Iterator[_Key | l
 
 
 def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
-    """Yield the events of a list in blocks. The first block is empty, so that empty lists are noticed, too."""
+    """Yield blocks of events. An empty block comes first, so that empty lists are noticed, too."""
     count = 0
     yield []
     while count < _MAX_EVENTS:
@@ -171,7 +171,7 @@ def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
 
 
 def _read_stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
-    """Decode events singly. Return them, and whether the list ends after them."""
+    """Decode events one by one. Return them, and whether they end the list."""
     text = _text(window.data)
     decoded = decode_singly(text)
     window.data = _bytes(text[decoded.consumed :])

@@ -110,7 +110,7 @@ class Window:
         self.data = self.data[count:]
 
     def peek(self, skipped: bytes = b"") -> bytes:
-        """Skip blanks and the given bytes, and return the next byte without consuming it."""
+        """Skip whitespace and the given bytes, and return the next byte without consuming it."""
         while True:
             self.data = self.data.lstrip(_SPACE + skipped)
             if self.data or not self.read_more():

@@ -73,7 +73,7 @@ class _RankSums:
     calls: list[tuple[int, int, int]] = field(default_factory=list)
 
     def add(self, name: str, step: str, times: Mapping[str, Any], elapsed: int) -> None:
-        """Add one collective. Without a step, also store when it ran and how long it waited."""
+        """Add a collective. If its step is unknown, store its start and wait time, too."""
         collective, previous = Kernel(name, "communication", 1, elapsed, elapsed), self.kernels.get(name)
         self.kernels[name] = collective if previous is None else previous.plus(collective)
         begin, wait_ns = _number(times, "Start Timestamp(us)", 1e17), _ns(times, "Wait Time(ms)")

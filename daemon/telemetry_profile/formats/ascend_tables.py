@@ -173,7 +173,7 @@ def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _read_iterations(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read the iterations, each with the wait for data before it."""
+    """Read each iteration as a step that includes the wait for data before it."""
     rows = CsvRows(lines, _ITERATION_HEADINGS)
     steps_by_device: dict[int | None, list[Step]] = {}
     for row in rows:

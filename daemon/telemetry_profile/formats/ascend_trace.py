@@ -105,7 +105,7 @@ class _Reader:
         )
 
     def _format_name(self) -> str:
-        """Return the format's name, which depends on the parts in the file."""
+        """Return the name of the format that fits the content."""
         if self._is_complete:
             return _NAME
         if self._hardware_pids:
@@ -178,7 +178,7 @@ class _Reader:
             self._data_waits[int(number) + 1] = round(wait_us * 1000)
 
     def _iteration_spans(self) -> list[tuple[int, int, int, int | None]]:
-        """Return the number, start, end and data wait of each iteration."""
+        """Return each iteration as (number, start, end, data wait)."""
         spans: list[tuple[int, int, int, int | None]] = []
         for number, (begin, end) in sorted(self._iteration_bounds.items()):
             wait = self._data_waits.get(number)

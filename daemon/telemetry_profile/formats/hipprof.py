@@ -62,7 +62,7 @@ def _read_database(tables: Tables) -> Facts:
 
 
 def _event_rows(tables: Tables, prefix: str, column_names: Sequence[str]) -> Iterator[tuple[str, Row]]:
-    """Yield each row of the tables with this prefix, as (process, row)."""
+    """Yield (process, row) for each row of the tables with this prefix."""
     for table in tables_with_prefix(tables.schema, prefix):
         process = table[len(prefix) :]
         if _PROCESS.match(process):

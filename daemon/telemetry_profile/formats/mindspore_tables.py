@@ -169,7 +169,7 @@ def _find_layout(cells: Sequence[str]) -> _Layout | None:
 
 
 def _recognises_operators(clue: Clue) -> bool:
-    """Return whether a file has known headings or repeats a more detailed file."""
+    """Return whether a file contains operators or their sums by type."""
     return _SUMS_BY_TYPE.match(clue.name) is not None or _find_layout(first_cells(clue.text)) is not None
 
 

@@ -58,7 +58,7 @@ class _Reader:
         return self._timeline.facts(_NAME, _TOOL, clock_of(devices), devices)
 
     def _with_rank(self, device: Device) -> Device:
-        """Set the rank of the device, and drop copy times unless the files contain copies."""
+        """Set the device's rank, and drop its copy times if the file is not from a GPU."""
         device = replace(device, rank=self._rank)
         return device if self._is_gpu else device.without("copy_ns", "exposed_copy_ns")
 
@@ -75,7 +75,7 @@ class _Reader:
         self._timeline.add("device", work, event.begin_ns(), event.length_ns(), event.name, grid, block)
 
     def _work_of(self, event: TraceEvent) -> Work | None:
-        """Return an event's kind of work, or None if it is not the device's."""
+        """Return the event's kind of work, or None if the event is not work of the device."""
         pid = event.pid
         if pid == _COMMUNICATION_PID:
             return "communication"

@@ -55,7 +55,7 @@ def _read(tables: Tables) -> Facts:
 
 
 def _set_cards(tables: Tables, timeline: Timeline) -> list[int]:
-    """Add the cards to the timeline, and return the numbers of those that ran tasks."""
+    """Add the cards to the timeline, and return the numbers of the cards that ran tasks."""
     ranks_of_cards = records(tables, "RANK_DEVICE_MAP", ("deviceId", "rankId"))
     ranks = {
         integer(card_number): rank

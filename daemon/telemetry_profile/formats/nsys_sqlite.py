@@ -107,7 +107,7 @@ def _kernels(tables: Tables, strings: Mapping[object, object]) -> Iterator[_Exec
 
 
 def _copies_and_graphs(tables: Tables) -> Iterator[_Execution]:
-    """Yield the copies, and the CUDA graphs whose kernels were not traced singly."""
+    """Yield the copies, and the CUDA graphs that were traced as a whole."""
     for *execution, graph in records(tables, f"{_ACTIVITY}GRAPH_TRACE", (*_EXECUTION_COLUMNS, "graphId")):
         yield execution, (f"CUDA graph {integer(graph)}", "compute"), "", ""
     for *execution, kind in records(tables, f"{_ACTIVITY}MEMCPY", (*_EXECUTION_COLUMNS, "copyKind")):

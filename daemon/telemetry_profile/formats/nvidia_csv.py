@@ -182,7 +182,7 @@ class _DecimalSeparator:
             self.decimal = separators[0]
 
     def normalized(self, printed: str, unit: str) -> str | None:
-        """Return a number with a decimal point, "" for other text, or None if ambiguous."""
+        """Return the number with a decimal point. Return "" for other text, and None if it is ambiguous."""
         text = printed.strip()
         if not text or not text[-1].isdigit():
             return ""
@@ -235,7 +235,7 @@ def _read_ncu(_clue: Clue, lines: Iterable[str]) -> Facts:
         for cell in cells:
             decimal_separator.update(cell)
         for name, unit, value in _metrics(row, units):
-            _set_metric(execution, name, unit, value)
+            _store_metric_text(execution, name, unit, value)
     kernels, ambiguous_count = _ncu_kernels(executions.values(), decimal_separator)
     counts_and_messages = (
         (ambiguous_count, "ignored: a comma or dot may separate thousands or decimals; export in the C locale"),
@@ -254,8 +254,8 @@ def _metrics(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple
             yield name, units.get(name, ""), row[name]
 
 
-def _set_metric(execution: _Execution, name: str, unit: str, value: str) -> None:
-    """Store a duration or occupancy as text until the decimal separator is known."""
+def _store_metric_text(execution: _Execution, name: str, unit: str, value: str) -> None:
+    """Store a duration or occupancy as text. It is parsed when the decimal separator is known."""
     if name in _DURATIONS and execution.duration is None:
         execution.duration = value, unit
     elif name in _OCCUPANCY and execution.occupancy is None:

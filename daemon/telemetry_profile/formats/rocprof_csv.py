@@ -79,12 +79,12 @@ def _add_row(row: Row, begin: int, length: int, timeline: Timeline) -> str:
     """Add a row to the timeline, and return its kind of work or "host"."""
     name, kind = row.text("name"), row.text("kind").upper()
     if "COPY" in kind or row.text("source") or row.text("target"):
-        timeline.add(_card_key(_copy_card(row), timeline), "copy", begin, length, name)
+        timeline.add(_add_card(_agent_of_copy(row), timeline), "copy", begin, length, name)
         return "copy"
     if "KERNEL" in kind or (row.text("device") and not _HOST_KIND.match(kind)):
         work = work_of(name)
         timeline.add(
-            _card_key(row.text("device"), timeline), work, begin, length, name, row.shape("grid"), row.shape("block")
+            _add_card(row.text("device"), timeline), work, begin, length, name, row.shape("grid"), row.shape("block")
         )
         return work
     if not timeline.add_range(name, begin, length):
@@ -92,21 +92,21 @@ def _add_row(row: Row, begin: int, length: int, timeline: Timeline) -> str:
     return "host"
 
 
-def _copy_card(row: Row) -> str:
-    """Return the agent that is the card: the target or, for a copy to the host, the source."""
+def _agent_of_copy(row: Row) -> str:
+    """Return the target of a copy or, for a copy to the host, its source."""
     ends = (row.text("target"), row.text("source"))
     return ends[1] if row.text("name").upper().endswith(("DEVICE_TO_HOST", "DTOH")) else ends[0]
 
 
-def _card_key(agent: str, timeline: Timeline) -> str:
-    """Add an agent's card to the timeline, and return the agent's number, which is the card's key."""
+def _add_card(agent: str, timeline: Timeline) -> str:
+    """Add an agent's card to the timeline, and return its key."""
     number = agent.strip().removeprefix("Agent ").strip()
     timeline.set_card(number, Card(int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None))
     return number
 
 
 def _only_measured(device: Device, works: set[str]) -> Device:
-    """Return the device without the values that need kernels or copies of another file."""
+    """Drop the values that need kernels or copies if the file does not contain them."""
     if "copy" not in works:
         return device.without("copy_ns", "exposed_copy_ns", "idle_ns")
     if works & {"compute", "communication"}:

@@ -42,14 +42,14 @@ def _read_rocpd(tables: Tables) -> Facts:
     timeline = Timeline()
     tables_of_events = (*tables_with_prefix(tables.schema, _DISPATCHES), *tables_with_prefix(tables.schema, _REGIONS))
     for suffix in dict.fromkeys(name.removeprefix(_DISPATCHES).removeprefix(_REGIONS) for name in tables_of_events):
-        _Process(tables, suffix, timeline).read()
+        _ProcessReader(tables, suffix, timeline).read()
     return timeline.facts("rocpd", "rocprofv3", "boot")
 
 
 # Views hide rows without a name, so only tables are used. `rocpd_info_process` and `rocpd_info_node` are not read,
 # because they contain the command line and the host.
-class _Process:
-    """The tables of one process, whose names end in `suffix`."""
+class _ProcessReader:
+    """Reads the tables of one process. Their names end in `suffix`."""
 
     def __init__(self, tables: Tables, suffix: str, timeline: Timeline) -> None:
         self._tables, self._suffix, self._timeline = tables, suffix, timeline
@@ -75,7 +75,7 @@ class _Process:
                 self._timeline.set_card(key, card, process=self._suffix)
 
     def _key(self, *agents: object) -> Hashable:
-        """Return the key of the first agent that is a card, or the key of an unknown card if none is."""
+        """Return the key of the first agent that is a card, else a key for an unknown card."""
         agent_ids = [integer(agent) for agent in agents]
         unknown_card = self._suffix, agent_ids[0]
         return next((self._cards[agent_id] for agent_id in agent_ids if agent_id in self._cards), unknown_card)
@@ -105,7 +105,7 @@ class _Process:
         add_calls(self._timeline, self._tables, table, expressions, functions)
 
     def _marker_text(self, event: object) -> str:
-        """Return the text of a marker from its event, where older versions store it."""
+        """Return the text of a marker from its event. Older versions store it there."""
         query = f"SELECT extdata FROM {quoted(f'rocpd_event{self._suffix}')} WHERE id = ?"  # noqa: S608  # a quoted name
         rows = self._tables.rows(query, (integer(event) or 0,))
         return next((text(_value_in(text(extdata), "message")) for (extdata,) in rows), "")

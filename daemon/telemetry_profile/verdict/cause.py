@@ -51,7 +51,7 @@ class Verdict:
 
     @property
     def is_slow(self) -> bool:
-        """Return whether a cause of slowness was found: any cause except `compute` and `unknown`."""
+        """Return whether something other than computation was found to make the step slow."""
         return self.cause not in ("compute", "unknown")
 
 
@@ -110,8 +110,8 @@ class Evidence:
         return sum(kernel.calls for kernel in kernels if kernel.work == "copy")
 
     @property
-    def small_ratio(self) -> float | None:
-        """Return the share of small kernels in a step, or None unless they dominate."""
+    def small_kernel_ratio(self) -> float | None:
+        """Return the share of a step for small kernels, if they take most of the compute time."""
         compute, kernels = self.ratio("compute_ns"), [kernel for kernel in self.kernels if kernel.work == "compute"]
         total_ns = sum(kernel.total_ns for kernel in kernels)
         small_ns = sum(kernel.total_ns for kernel in kernels if _is_small(kernel))
@@ -119,7 +119,7 @@ class Evidence:
 
 
 class _CauseRow(NamedTuple):
-    """A cause, the smallest share at which it is reported, and how to compute and describe it."""
+    """One possible cause: its smallest relevant share, and functions to compute and describe it."""
 
     cause: Cause
     min_share: float
@@ -146,7 +146,7 @@ def _data_sentence(evidence: Evidence, share: float) -> str:
 
 
 def _largest_data_hint(evidence: Evidence) -> Hint | None:
-    """Return the hint at slow data loading with the largest share, unless the wait was measured."""
+    """Return the data hint with the largest share. If the wait was measured, no hint is needed."""
     if evidence.total("data_wait_ns") is not None:
         return None
     hints = (hint for hint in evidence.hints if hint.cause == "data")
@@ -207,7 +207,7 @@ def _small_kernels_sentence(evidence: Evidence, share: float) -> str:
 _FUSED_SENTENCE = "kernels that communicate and compute at once take {share} {share_suffix}; the files do not show whether communication or computation takes longer"
 
 _ROWS = (
-    _CauseRow("parallelism", _MIN_SHARE, lambda evidence: evidence.small_ratio, _small_kernels_sentence,
+    _CauseRow("parallelism", _MIN_SHARE, lambda evidence: evidence.small_kernel_ratio, _small_kernels_sentence,
          lambda _: "launch more blocks, or more work at once"),
     _CauseRow("data", _MIN_DATA_SHARE, lambda evidence: evidence.data_ratio, _data_sentence,
          lambda evidence: f"more loader workers: the loader takes {evidence.mean_text('data_wait_ns')} of {evidence.mean_text('span_ns')}"),
@@ -279,7 +279,7 @@ def _largest_cause(causes: Sequence[Candidate]) -> Verdict:
 
 
 def _unclear_verdict(evidence: Evidence) -> Verdict | None:
-    """Return an "unknown" verdict if too few kernels ran, else None."""
+    """Return an "unknown" verdict if too few kernels ran to find a cause."""
     kernels, span = sum(kernel.calls for kernel in evidence.kernels), evidence.total("span_ns")
     launches = sum(rank_step.member.device.split.launches or 0 for rank_step in evidence.ranks)
     if not span or evidence.ratio("idle_ns") is None or (evidence.ratio("compute_ns") or 0.0) >= _MAJORITY:

@@ -137,7 +137,7 @@ def _links(files: Iterable[FileFacts], parts: Iterable[_DeviceInFile]) -> tuple[
 def _group_by_card(parts: Sequence[_DeviceInFile]) -> list[list[_DeviceInFile]]:
     groups: dict[tuple[object, ...], list[_DeviceInFile]] = {}
     indices: dict[tuple[object, ...], set[int]] = {}
-    owners = list(zip(parts, _owner_keys(parts), strict=True))
+    owners = list(zip(parts, _rank_keys(parts), strict=True))
     for part, owner in owners:
         if part.device.card.index is not None:
             indices.setdefault(owner, set()).add(part.device.card.index)
@@ -148,8 +148,8 @@ def _group_by_card(parts: Sequence[_DeviceInFile]) -> list[list[_DeviceInFile]]:
     return list(groups.values())
 
 
-def _owner_keys(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
-    """Yield the rank of each part, with the folder if the rank is ambiguous."""
+def _rank_keys(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
+    """Yield each part's rank, with the part's folder if several jobs may have this rank."""
     untimed = (part for part in parts if part.device.begin_ns is None and _has_content(part.device))
     results = {
         (part.device.rank, part.file.facts.format, work, part.result_folder)
@@ -164,7 +164,7 @@ def _owner_keys(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
 
 
 def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
-    """Yield a card's parts, grouped by session, the latest first."""
+    """Group the parts of a card by session. The latest session comes first."""
     sessions: list[list[_DeviceInFile]] = []
     timed = [part for part in group if part.device.begin_ns is not None]
     for part in sorted(timed, key=lambda part: -(part.device.begin_ns or 0)):
@@ -191,7 +191,7 @@ def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
 
 
 def _is_of_other_program(part: _DeviceInFile, other: _DeviceInFile) -> bool:
-    """Return whether the parts are from two programs: from files of one kind with different totals."""
+    """Return whether the totals differ although both files are of the same kind."""
     totals = [sum(kernel.total_ns for kernel in item.device.kernels if kernel.work != "copy") for item in (part, other)]
     has_other_total = all(totals) and max(totals) - min(totals) > max(totals) // 50
     return has_other_total and _kind_of_file(part.file) == _kind_of_file(other.file)
@@ -238,7 +238,7 @@ def _join_consecutive(session: list[_DeviceInFile]) -> list[_DeviceInFile]:
 
 
 def _set_missing_ranks(parts: Sequence[_DeviceInFile]) -> None:
-    """Set the rank of parts whose folder has only one known rank."""
+    """Set a missing rank if all other files in the same folder have the same rank."""
     ranks: dict[tuple[str, ...], set[int]] = {}
     for part in parts:
         if part.device.rank is not None:
@@ -292,7 +292,7 @@ def _latest_parts(parts: list[_DeviceInFile], remarks: list[str]) -> list[_Devic
 
 
 def _detail_key(part: _DeviceInFile) -> tuple[bool, bool, bool, int, int]:
-    """Return a sort key that is greater for a more detailed part."""
+    """Return a sort key. More detailed parts have greater keys."""
     device = part.device
     known_values = sum(value is not None for value in device.split.values())
     has_stated_span = any(_is_span_stated(step.split) for step in device.steps)
@@ -300,7 +300,7 @@ def _detail_key(part: _DeviceInFile) -> tuple[bool, bool, bool, int, int]:
 
 
 def _is_span_stated(split: Split) -> bool:
-    """Return whether the span is stated by the file, not just the sum of its parts."""
+    """Return whether the file states the span. Otherwise, the span is the sum of its parts."""
     parts = (split.compute_ns, split.exposed_communication_ns, split.exposed_copy_ns, split.idle_ns)
     return split.span_ns is not None and split.span_ns != sum(part or 0 for part in parts)
 
@@ -324,7 +324,7 @@ def _fill_device(device: Device, other: Device) -> Device:
 
 
 def _combined_kernels(device: Device, other: Device) -> tuple[Kernel, ...]:
-    """Return the kernels of `device`, and those of `other` for missing kinds of work."""
+    """Add the kernels of `other` whose kind of work is missing in `device`."""
     works = {kernel.work for kernel in device.kernels}
     return (*device.kernels, *(kernel for kernel in other.kernels if kernel.work not in works))
 
@@ -377,7 +377,7 @@ def _ranks_of_nodes(files: Iterable[FileFacts]) -> _Ranks:
 
 
 def _with_ranks(file: FileFacts, ranks: _Ranks) -> FileFacts:
-    """Return the file with the ranks of the node whose folder contains it."""
+    """Set the ranks of the file's devices, given the ranks of each node's cards."""
     folders, facts = file.folders, file.facts
     if _CLUSTER not in folders[:-1] or not facts.devices:
         return file

@@ -33,7 +33,7 @@ def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
 
 
 def _with_job_folders(members: Sequence[Member]) -> list[Member]:
-    """Set each member's folder to the topmost folder whose files may come from one job."""
+    """Replace each member's folder with the topmost folder that may contain a single job."""
     folders = [[member.folder[:depth] for depth in range(len(member.folder) + 1)] for member in members]
     members_below: dict[tuple[str, ...], list[Member]] = {}
     for member, own_folders in zip(members, folders, strict=True):
@@ -72,7 +72,7 @@ def _may_match(member: Member, other: Member) -> bool:
 
 
 def _time_between(member: Member, other: Member) -> int | None:
-    """Return the nanoseconds between two members, negative if they overlap, or None if the time is unknown."""
+    """Return the nanoseconds between two members: negative if they overlap, None if unknown."""
     begin, end = member.device.begin_ns, member.device.end_ns
     other_begin, other_end = other.device.begin_ns, other.device.end_ns
     if member.clock != other.clock or begin is None or end is None or other_begin is None or other_end is None:

@@ -61,7 +61,7 @@ class AchievedFlops:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSummary:
-    """The data that `telemetry profile` shows. Each tuple has one item per member of the profile."""
+    """The data that `telemetry profile` shows. The tuples have one item per member."""
 
     profile: Profile
     ranks: tuple[UsualStep, ...]
@@ -115,7 +115,7 @@ def _rate(rank_step: UsualStep, flops_per_step: float | None) -> tuple[float | N
 
 @dataclass(frozen=True, slots=True)
 class KernelSum:
-    """The totals of one kernel over all cards. `longest` is the kernel of the card with the longest call."""
+    """The totals of one kernel over all cards. `longest` is from the card with the longest call."""
 
     longest: Kernel
     calls: int

@@ -54,7 +54,7 @@ class UsualStep:
 
 
 def comparable_ranks(ranks: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
-    """Return the ranks to compare, and their names if only some ranks have known times."""
+    """Return the ranks with known times. If this excludes any rank, also return their names."""
     timed = [rank_step for rank_step in ranks if rank_step.split.span_ns and rank_step.split.compute_ns is not None]
     if len(timed) in (0, len(ranks)):
         return ranks, ""
@@ -69,7 +69,7 @@ def usual_step_of(member: Member) -> UsualStep:
     if not steps and means:
         return UsualStep(member, 1, _without_bad_wait(means[0].split), (), ("only the tool's own mean is in the file",))
     if not steps:
-        return _whole_time(member, left_out)
+        return _whole_time_step(member, left_out)
     step_names = [step.name for step in device.steps if step.split.compute_ns is not None]
     if step_names and len(step_names) < len(steps):
         names = first_names(step_names, ", ", 2)
@@ -78,8 +78,8 @@ def usual_step_of(member: Member) -> UsualStep:
     return UsualStep(member, len(steps), mean_split([step.split for step in steps]), compute, tuple(left_out))
 
 
-def _whole_time(member: Member, left_out: Sequence[str]) -> UsualStep:
-    """Return a step for a device's whole time, without long gaps and a long first collective."""
+def _whole_time_step(member: Member, left_out: Sequence[str]) -> UsualStep:
+    """Return a step that covers the whole time, except long gaps and a long first collective."""
     device, sentences = member.device, list(left_out)
     split = device.split
     if device.first_collective is not None and (without_collective := device.without_first_collective()) is not None:
@@ -118,7 +118,7 @@ def mean_split(splits: Sequence[Split]) -> Split:
 
 
 def _without_bad_wait(split: Split) -> Split:
-    """Return the split, without its wait time if that is longer than the whole span."""
+    """Return the split. Drop its wait time if it exceeds the span."""
     if split.wait_ns is not None and split.span_ns is not None and split.wait_ns > split.span_ns:
         return replace(split, wait_ns=None)  # the wait was summed over concurrent streams
     return split

@@ -89,7 +89,7 @@ class HistoryJson:
 
 
 def json_pieces(hostname: str, wall_time: float, window: Past, devices: Iterable[tuple[str, Past]]) -> Iterator[str]:
-    """Yield the document in pieces, so that memory contains only one device at a time."""
+    """Yield the document in pieces, to keep only one device in memory at a time."""
     without_devices = HistoryJson(
         schema="telemetry.history/1",
         time=utc_time(wall_time),

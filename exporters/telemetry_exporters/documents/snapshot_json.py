@@ -33,7 +33,7 @@ from telemetry_parsers.ownership import Allocation, Owner
 def document(
     snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, ids: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """Return the snapshot document, of all devices or of those in `ids`."""
+    """Return the snapshot document. If `ids` is given, it contains only these devices."""
     snapshot = clean_snapshot(snapshot, plugin_metrics)
     metrics = usable_metrics(plugin_metrics)
     verdict = judge(snapshot)
@@ -53,7 +53,7 @@ def document(
 
 
 def with_processes(data: dict[str, Any], snapshot: Snapshot, command_lines: Mapping[int, str]) -> dict[str, Any]:
-    """Return the document `data` with the snapshot's processes and their command lines."""
+    """Return the document `data` with the snapshot's processes. `command_lines` are given by PID."""
     processes_by_device = {
         clean(device.id): [
             {

@@ -57,7 +57,7 @@ class LoadedWebConfig:
 
     @property
     def client_requirements(self) -> object:
-        """Return the requirements for client certificates, as a value that can be compared."""
+        """Return the requirements for client certificates, to detect changes."""
         tls = self.config.tls
         return tls and (tls.client_certificate, tls.client_allowed_sans, self.client_authorities)
 
@@ -122,7 +122,7 @@ class AccessControl:
 
     @property
     def access_state(self) -> object:
-        """Return a value that changes if earlier callers might now be refused."""
+        """Return a value whose change means that the access of callers must be checked again."""
         return self._loaded.config.users, self.client_requirements, self._error_text
 
     @property
@@ -216,7 +216,7 @@ class FileWatch:
         return tuple(self._stamps)
 
     def has_changed(self) -> bool:
-        """Return whether a file has changed, and all changes are old enough to be complete."""
+        """Return whether files have changed, and no change is so recent that it may be incomplete."""
         # A half-written file may be valid: an empty web configuration allows all clients.
         stamps = {file: _stamp(file) for file in self._stamps}
         return stamps != self._stamps and all(_is_settled(stamp) for stamp in stamps.values())

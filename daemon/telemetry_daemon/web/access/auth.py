@@ -51,7 +51,7 @@ class _Attempt:
 
 @dataclass(slots=True)
 class _PendingCheck:
-    """A password check, and for each caller the function that receives the result."""
+    """A password check, and the callback of each caller that waits for it."""
 
     attempt: _Attempt
     client: str
@@ -131,7 +131,7 @@ class BasicAuth:
             callback(LoginResult.TOO_MANY)
 
     def _evict_newest_check(self, client: str) -> bool:
-        """Drop the newest check of the busiest client, unless that is `client`. Return whether a check was dropped."""
+        """Drop a check of the busiest client. Return False if `client` is the busiest."""
         counts = Counter(check.client for check in self._waiting_checks.values())
         counts[client] += 1
         count_failures = self._make_failure_counter()
@@ -213,7 +213,7 @@ def _notify_callers(check: _PendingCheck, result: LoginResult) -> None:
 
 
 class _ResultCache:
-    """A cache of check results, in which wrong results never evict right ones."""
+    """A cache of login results. Wrong results never evict right ones."""
 
     def __init__(self) -> None:
         self._results: dict[LoginResult, dict[bytes, None]] = {LoginResult.RIGHT: {}, LoginResult.WRONG: {}}
@@ -227,7 +227,7 @@ class _ResultCache:
         return None
 
     def put(self, key: bytes, result: LoginResult) -> None:
-        """Cache a login result. If the cache is full, evict the oldest refused login, or else the oldest login."""
+        """Cache a login result. A full cache evicts its oldest wrong result first."""
         if sum(map(len, self._results.values())) >= MAX_CACHED_RESULTS:
             keys = self._results[LoginResult.WRONG] or self._results[LoginResult.RIGHT]
             del keys[next(iter(keys))]

@@ -69,7 +69,7 @@ class Table:
         return None
 
     def whole_number(self, key: str) -> int:
-        """Return the key's number, or 0. Raise WebConfigError unless it is a whole number."""
+        """Return the key's number, by default 0. Raise WebConfigError if it is not a whole number."""
         text = self.text(key) or "0"
         if not (text.isascii() and text.isdigit() and len(text) <= 9):
             raise self.error(key, "must be a whole number of 0 or more")

@@ -48,7 +48,7 @@ def server_context(config: TlsConfig, file: str) -> ssl.SSLContext:
 
 
 def make_client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject], str]:
-    """Return a function that returns an error text if the client's certificate is not allowed, or ""."""
+    """Return a check of client certificates. It returns an error text, or "" if the client is allowed."""
     if not allowed_sans:
         return lambda _: ""
     allowed_names = frozenset(map(canonical_san, allowed_sans))

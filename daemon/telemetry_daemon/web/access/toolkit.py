@@ -65,7 +65,7 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1
 
 
 class ClientCertificate(Enum):
-    """Whether a client certificate is requested, required and verified."""
+    """How client certificates are requested and verified."""
 
     NOT_ASKED_FOR = "none"
     VERIFIED_IF_GIVEN = "verified if given"

@@ -145,7 +145,7 @@ class Connection(asyncio.BufferedProtocol):
         self._process_next_request()
 
     def _receive_from_stream_client(self, data: bytes) -> None:
-        """Disconnect a stream's client that sends more requests."""
+        """Disconnect a stream's client that sends more than TLS messages."""
         try:
             received = self._channel.receive(data) if self._channel else None
         except OSError:  # for example ssl.SSLError for an invalid TLS record
@@ -313,7 +313,7 @@ class Connection(asyncio.BufferedProtocol):
             return b""
 
     def _await_piece(self) -> None:
-        """Wait without a deadline until a piece is ready or the client closes."""
+        """Start to wait for the next piece, without a deadline."""
         self._enter_phase(Phase.STREAMING)
         if self._deadline is not None:
             self._deadline.cancel()

@@ -50,7 +50,7 @@ class HttpConversation:
         return bool(self._http.trailing_data[0])
 
     def next_request(self) -> Request | Refusal | None:
-        """Return the next request, or its refusal, or None if it is still incomplete. Raises ClientLeft."""
+        """Return the next complete request, or None. An invalid request becomes a Refusal. Raises ClientLeft."""
         try:
             event = self._http.next_event()
             if isinstance(event, h11.ConnectionClosed):

@@ -177,7 +177,7 @@ def _open_socket(family: int, sockaddr: tuple[object, ...], old_listeners: list[
 def _listen_beside(
     listening_socket: socket.socket, sockaddr: tuple[object, ...], old_listeners: list[Listener]
 ) -> None:
-    """Bind and listen, even on a port that an old listener still uses."""
+    """Bind and listen, even if an old listener uses the port."""
     try:
         listening_socket.bind(sockaddr)
         listening_socket.listen(BACKLOG)

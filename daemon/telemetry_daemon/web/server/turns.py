@@ -14,7 +14,7 @@ class TurnQueue:
         self._is_scheduled = False
 
     def schedule(self, client: str, connection: Hashable, callback: Callable[[], None]) -> None:
-        """Call this function when it is the client's turn."""
+        """Queue a callback for the client's next turn."""
         self._waiting.setdefault(client, {})[connection] = callback
         self._schedule_next()
 

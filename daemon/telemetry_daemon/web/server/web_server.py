@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerStatistics:
-    """The current number of connections in each phase, and the numbers of password checks."""
+    """The numbers of connections by phase, and of password checks."""
 
     connections: Mapping[Phase, int]
     password_checks: int
@@ -89,7 +89,7 @@ class WebServer:
         self._allow_hosts(self._allowed_hosts)
 
     async def start_on(self, listener: Listener, is_admitted: Callable[[socket.socket], bool]) -> None:
-        """Serve admitted clients of an open listener, without passwords."""
+        """Serve clients of an open listener if `is_admitted` accepts them. No password is required."""
         self._is_admitted = is_admitted
         self._listen = (listener.setting,)
         self._serve([listener], AccessControl(load_config("")))
@@ -216,7 +216,7 @@ class _Acceptor:
         await asyncio.wait([self.task])
 
     async def empty_backlog(self, is_worth_serving: Callable[[socket.socket], bool]) -> None:
-        """Serve or close the clients that were still waiting when `stop` was called."""
+        """Accept the clients that still wait after `stop`. Close those that are not worth serving."""
         with contextlib.suppress(OSError):  # the remaining connections are closed with the listener
             for _ in range(BACKLOG):
                 client = self._accept_client()
