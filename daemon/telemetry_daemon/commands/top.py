@@ -35,6 +35,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a node with a daemon: HOST, HOST:PORT, [IPV6]:PORT or a URL (default: this machine)",
     )
     parser.add_argument(
+        "--node", dest="nodes_by_flag", action="append", default=[], metavar="NODE", help="the same as NODE alone"
+    )
+    parser.add_argument(
         "--nodes", dest="file", type=Path, metavar="FILE", help="file with a node on each line, and # comments"
     )
     options.add_origins(parser, "show", f"{options.EVENTFUL_DEMO} and processes", "--demo", "--replay")
@@ -57,13 +60,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _choose_feed(arguments: argparse.Namespace) -> Feed:
+    nodes = [*arguments.nodes, *arguments.nodes_by_flag]
     if arguments.demo is not None or arguments.replay is not None:
-        if arguments.nodes or arguments.file is not None:
+        if nodes or arguments.file is not None:
             raise CommandError("--demo and --replay show no other nodes; leave out the nodes or the flag")
         return _polling_feed(arguments, options.settings(arguments), "")
     from telemetry_daemon.commands import daemons
 
-    addresses = daemons.addresses(arguments.nodes, arguments.file)
+    addresses = daemons.addresses(nodes, arguments.file)
     credentials = daemons.read_credentials(arguments)
     if len(addresses) > 1:
         from telemetry_daemon.top.many import ManyNodesFeed

@@ -8,7 +8,7 @@ _telemetry_options() {
         check) options='-h --help --format --thresholds --device --timeout --node --demo --ca --password-file --config' ;;
         record) options='-h --help -o --for --before --from --unmasked --config' ;;
         replay) options='-h --help --config' ;;
-        top) options='-h --help --nodes --demo --replay --fault --at --speed --once --ca --password-file --config' ;;
+        top) options='-h --help --node --nodes --demo --replay --fault --at --speed --once --ca --password-file --config' ;;
         jobs) options='-h --help --since --user --by --format --config' ;;
         profile) options='-h --help --format --flops-per-step --dtype --begin --recording --prometheus --publish --config' ;;
         parse) options='-h --help --format --parsers.paths' ;;
@@ -75,6 +75,7 @@ _telemetry_option() {
         'record --from') takes=yes kind=words words='daemon tools' ;;
         'record --config') takes=yes kind=file words='' ;;
         'replay --config') takes=yes kind=file words='' ;;
+        'top --node') takes=yes kind=free words='' ;;
         'top --nodes') takes=yes kind=file words='' ;;
         'top --demo') takes=perhaps kind=words words='8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' ;;
         'top --replay') takes=yes kind=file words='' ;;

@@ -83,6 +83,7 @@ complete -c telemetry -n '__fish_seen_subcommand_from replay' -s h -l help -d 's
 complete -c telemetry -n '__fish_seen_subcommand_from replay' -l config -r -F -d 'configuration file (default: $TELEMETRY_CONFIG, or /etc/telemetry/telemetry.toml)'
 complete -c telemetry -n '__fish_seen_subcommand_from replay; and not __fish_seen_subcommand_from pause play seek speed status' -a 'pause play seek speed status' -d '`status`, the default, shows the position'
 complete -c telemetry -n '__fish_seen_subcommand_from top' -s h -l help -d 'show this help message and exit'
+complete -c telemetry -n '__fish_seen_subcommand_from top' -l node -x -d 'the same as NODE alone'
 complete -c telemetry -n '__fish_seen_subcommand_from top' -l nodes -r -F -d 'file with a node on each line, and # comments'
 complete -c telemetry -n '__fish_seen_subcommand_from top' -l demo -a '8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' -d 'show simulated cards, such as 8xnvidia,4xhygon (default: 8xnvidia), with half an hour of history, an overheated card, random faults, owners and processes'
 complete -c telemetry -n '__fish_seen_subcommand_from top' -l replay -r -F -d 'show a recording made by \'telemetry record\''
