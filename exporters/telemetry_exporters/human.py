@@ -203,7 +203,7 @@ def owners_summary(allocations: Sequence[Allocation]) -> str:
 
 
 def owners_search_text(allocations: Sequence[Allocation]) -> str:
-    """Return the names of a card's owners, jobs and accounts as one text, which a filter searches."""
+    """Return a card's owners, jobs and accounts as one text, for the filter to search."""
     owners = [allocation.owner for allocation in allocations]
     texts = (text for owner in owners for text in (owner_text(owner), owner.name, owner.job_name, owner.account))
     return " ".join(filter(None, texts))
@@ -243,7 +243,7 @@ def allocation_text(allocation: Allocation) -> str:
 
 
 def process_owner(process: Process) -> str:
-    """Return the owner of a process, else its container, else an empty string."""
+    """Return the owner of a process or, if unknown, its container."""
     if process.owner is not None:
         return owner_text(process.owner)
     return f"container {cut(process.container, _MAX_NAME_LENGTH)}" if process.container else ""
@@ -265,5 +265,5 @@ def process_details(process: Process) -> str:
 
 
 def since_text(started: float | None) -> str:
-    """Return the start in UTC, or an empty string if it is unknown."""
+    """Return `since` and the start in UTC, or an empty string if the start is unknown."""
     return f"since {utc(started)}" if started is not None and is_valid_time(started) else ""

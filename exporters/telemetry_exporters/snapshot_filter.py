@@ -68,7 +68,7 @@ def family_name(metric: Metric) -> str:
 
 
 def usable_metrics(plugin_metrics: Metrics) -> dict[str, Metric]:
-    """Return the metrics of the catalogue and the valid plugin metrics by key."""
+    """Return all usable metrics by key: the catalogue, and valid metrics of plugins."""
     metrics = dict(BY_KEY)
     used_names = {name for metric in CATALOGUE for name in (metric.name, family_name(metric))}
     for metric in plugin_metrics.values():
@@ -86,7 +86,7 @@ def _is_well_formed(metric: Metric) -> bool:
 
 
 def clean_snapshot(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> Snapshot:
-    """Return a printable snapshot, with invalid readings reported as problems."""
+    """Return a printable snapshot. Invalid readings are reported as problems."""
     metrics = usable_metrics(plugin_metrics)
     device_validator, host_validator = _Validator("device", metrics), _Validator("host", metrics)
     problems: _Problems = defaultdict(list)
@@ -114,7 +114,7 @@ def _add_problem(problems: _Problems, source: str, where: str, name: str, fault:
 
 
 def _split_duplicates(items: Iterable[_T], key: Callable[[_T], str]) -> tuple[list[_T], list[_T]]:
-    """Return the first item with each key, and the other items, which are duplicates."""
+    """Split the items into the first item with each key and the duplicates."""
     all_items = list(items)
     first_by_key: dict[str, _T] = {}
     for item in all_items:

@@ -95,7 +95,7 @@ def inhibitions() -> str:
 
 
 def _matchers(alert: Alert) -> Iterator[tuple[str, str]]:
-    """Yield (matcher for alerts that suppress this alert, labels that a suppressing alert must share with this alert)."""
+    """Yield (matcher, shared labels) for the alerts that inhibit this alert."""
     for labels in (CARD, _NODE_AND_VENDOR):
         names = [name for name in alert.held_back_by if _common_labels(name) == labels]
         if names:
@@ -157,7 +157,7 @@ def _grafana_query(source: str, model: Mapping[str, object]) -> dict[str, object
 
 
 def _uninhibited_expression(alert: Alert) -> str:
-    """Return the alert's expression for Grafana, without cards and nodes for which a stronger alert fires."""
+    """Return the alert's expression for Grafana, without results that a stronger alert covers."""
     exclusions = [f"unless on ({_common_labels(name)}) ({_firing(_BY_NAME[name])})" for name in alert.held_back_by]
     if alert.held_back_by_event:
         exclusions.append(f"unless on ({CARD}) {open_event(alert.held_back_by_event)}")
@@ -166,7 +166,7 @@ def _uninhibited_expression(alert: Alert) -> str:
 
 
 def _firing(alert: Alert) -> str:
-    """Return an expression that has a result for each card or node for which the alert fires."""
+    """Return an expression for the cards or nodes on which the alert fires."""
     if alert.hold == AT_ONCE:
         return alert.promql
     return f"count_over_time(({alert.promql})[{alert.hold}:1m]) >= {alert.hold.removesuffix('m')}"

@@ -86,7 +86,7 @@ class DeviceJson:
 
 @dataclass(frozen=True, slots=True)
 class SourceJson:
-    """A tool, a library or a set of driver files. `state` is not sent again if only the ages of the polls change."""
+    """A tool, a library or a set of driver files. The event `state` is not sent for new ages of polls alone."""
 
     source: Word
     """The name of the source, usually of its tool."""
@@ -138,7 +138,7 @@ class StateJson:
 
 @dataclass(frozen=True, slots=True)
 class TroublesJson:
-    """The new list of problems, if nothing else in the state changed except devices."""
+    """The new list of problems. Sent when the list changes, unless the event `state` is sent."""
 
     troubles: tuple[TroubleJson, ...]
 
@@ -167,7 +167,7 @@ class _MissedJson:
 
 @dataclass(frozen=True, slots=True)
 class MissedSeriesJson(_MissedJson):
-    """The slots of one device since the last event that the client received (`Last-Event-ID`)."""
+    """The slots of one device that a reconnecting client missed (`Last-Event-ID`)."""
 
     id: str
     """The id of the device."""
@@ -177,7 +177,7 @@ class MissedSeriesJson(_MissedJson):
 
 @dataclass(frozen=True, slots=True)
 class MissedEventsJson(_MissedJson):
-    """The events that a client missed. Sent after the series of all devices."""
+    """The events that a reconnecting client missed. Sent after the series of all devices."""
 
     events: tuple[EventJson, ...]
 
@@ -208,7 +208,7 @@ def _trouble_to_json(trouble: overview.Trouble) -> TroubleJson:
 
 
 def without_ages(state: Entry) -> Entry:
-    """Return the state without the values that change at each poll."""
+    """Return the state without its time and the durations and ages of its polls."""
     sources = [
         {**source, "polls": [(poll["poll"], poll["state"], poll["reason"]) for poll in source["polls"]]}
         for source in state["sources"]
@@ -249,14 +249,14 @@ def device(merged: MergedDevice, findings: Iterable[Finding]) -> Entry:
 
 
 def readings(snapshot: Snapshot, numbers_json: str, now: float) -> str:
-    """Return the event `readings` as JSON. `numbers_json` is the result of the function `numbers`."""
+    """Return the event `readings` as JSON. `numbers_json` comes from `numbers()`."""
     remaining = max(0.0, snapshot.valid_until - now)
     valid_seconds = f"{remaining:.1f}" if math.isfinite(remaining) else "null"
     return f'{{"time":{snapshot.wall_time:.3f},"valid_seconds":{valid_seconds},{numbers_json}}}'
 
 
 def numbers(snapshot: Snapshot) -> str:
-    """Return the part of the event `readings` that is the same for all clients, as JSON."""
+    """Return the JSON members with the numbers of the host and the devices."""
     host = {reading.metric: reading.value for reading in snapshot.host if not reading.label}
     host_numbers = ",".join(_format(host.get(metric), 1.0) for metric in _HOST_METRICS)
     return f'"host":[{host_numbers}],"values":[{",".join(map(_row_to_json, snapshot.devices))}]'

@@ -61,7 +61,7 @@ class DeviceView:
 
 
 def device_views(snapshot: Snapshot, metrics: Collection[str]) -> Iterator[DeviceView]:
-    """Yield a view of each device for conditions that read these metrics."""
+    """Yield a view of each device. `metrics` are the metrics that the conditions read."""
     device_readings = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
     # Devices of the same model usually share a shape.
     shapes = {id(readings.shape): readings.shape for _, readings in device_readings}
@@ -137,7 +137,7 @@ def recovery_action(view: DeviceView) -> list[str]:
 
 
 def health(*states: str) -> Evidence:
-    """Return an evidence function for these health states."""
+    """Return a function that finds these health states."""
     return lambda view: [state for state in view.active("health") if state in states]
 
 
@@ -147,7 +147,7 @@ def health_unknown(view: DeviceView) -> list[str]:
 
 
 def if_one(metric: str, word: str) -> Evidence:
-    """Return an evidence function that returns the word if the metric is 1."""
+    """Return a function that finds `word` if the metric is 1."""
     return lambda view: [word] if view.number(metric) == 1.0 else []
 
 
@@ -176,13 +176,13 @@ def critical_events(view: DeviceView) -> list[str]:
 
 
 def lasting_events(view: DeviceView) -> list[str]:
-    """Return the codes of open events that are not Xids and have no alert of their own."""
+    """Return the codes of open events other than Xids. Events with an alert of their own are omitted."""
     codes = (code for code in view.active("event_open") if not code.startswith("xid_"))
     return [code for code in codes if not _matches("own_alert", code)]
 
 
 def recent_events(view: DeviceView) -> list[str]:
-    """Return `gpu_lost` and the codes of minor Xids, as long as their alert fires."""
+    """Return the codes of minor Xids and `gpu_lost` for as long as their alert fires."""
     alert_seconds = seconds("event_window") + _ALERT_DELAY_SECONDS
     codes = (code for code in view.active("event_open") if code.startswith("xid_") or code == _LOST)
     others = (code for code in codes if not _matches("xid_critical", code) and not _matches("xid_application", code))
@@ -200,7 +200,7 @@ def _seconds_since(view: DeviceView, code: str) -> float:
 
 
 def links_down(view: DeviceView) -> list[str]:
-    """Return a text such as `2 links down` if more links are usually up, or if an event reports a link as down."""
+    """Return a text such as `2 links down` if fewer links than usual are up, or after a link-down event."""
     link_count, up_count = len(view.numbers("link_up")), len(view.active("link_up"))
     has_event = _LINK_DOWN in view.active("event_open")
     if link_count > up_count and (has_event or up_count < view.model.usual_links_up):
@@ -209,7 +209,7 @@ def links_down(view: DeviceView) -> list[str]:
 
 
 def links_without_peer(view: DeviceView) -> list[str]:
-    """Return a text such as `2 links down` if the links may never have been connected."""
+    """Return a text such as `2 links down` if these links may have no peer."""
     down_count = len(view.numbers("link_up")) - len(view.active("link_up"))
     is_any_up = any(view.model.links_up)
     return [_down_words(down_count)] if down_count > 0 and is_any_up and not links_down(view) else []
@@ -219,9 +219,9 @@ def _down_words(count: int) -> str:
     return f"{count} link{'s' * (count > 1)} down"
 
 
-def throttled_by(reasons: str, word: str) -> Evidence:
-    """Return an evidence function for throttling reasons that match the threshold `reasons`."""
-    matches_reason = re.compile(pattern(reasons)).fullmatch
+def throttled_by(pattern_name: str, word: str) -> Evidence:
+    """Return a function that finds `word` if a throttling reason matches this pattern."""
+    matches_reason = re.compile(pattern(pattern_name)).fullmatch
     return lambda view: [word] if any(map(matches_reason, view.active("throttled"))) else []
 
 
@@ -256,14 +256,14 @@ _CURRENT, _MARGIN, _SLOWDOWN, _CRITICAL, _SHUTDOWN = TEMPERATURES
 
 
 class _Distance(NamedTuple):
-    """The distance below a limit in degrees, and a text that names the limit."""
+    """The distance of a temperature from a limit."""
 
     degrees: float
     limit: str
 
 
 def over_critical(view: DeviceView) -> list[str]:
-    """Return the critical temperature of the hottest sensor that has reached its critical temperature."""
+    """Return a text such as `critical 95 °C` if a sensor has reached its critical temperature."""
     reported = view.numbers(_SHUTDOWN) | view.numbers(_CRITICAL)
     slowdown = view.numbers(_SLOWDOWN)
     hottest = _hottest_first(view)
@@ -288,19 +288,19 @@ def _critical_at(sensor: str, degrees: float, reported: dict[str, float], slowdo
 
 
 def over_limit(view: DeviceView) -> list[str]:
-    """Return the slowdown temperature if the device exceeds it."""
+    """Return a text such as `over 90 °C` if the device is hotter than its limit."""
     distance = _smallest_distance(view)
     return [f"over {distance.limit}"] if distance is not None and distance.degrees < 0 else []
 
 
 def near_limit(view: DeviceView) -> list[str]:
-    """Return the slowdown temperature if the device is close to it."""
+    """Return a text such as `near 90 °C` if the device is close to its limit."""
     distance, margin = _smallest_distance(view), threshold("limit_margin_celsius")
     return [f"near {distance.limit}"] if distance is not None and 0 <= distance.degrees < margin else []
 
 
 def over_common_limit(view: DeviceView) -> list[str]:
-    """Return the common limit if the device reports no limit and exceeds the common one."""
+    """Return a text such as `over 90 °C` if a device without a limit exceeds the common limit."""
     if _smallest_distance(view) is not None:
         return []
     limits = ((degrees, _common_limit(sensor)) for sensor, degrees in _hottest_first(view))

@@ -91,7 +91,7 @@ _SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Sev
 
 
 def rows(snapshot: Snapshot, verdict: Verdict | None = None) -> tuple[DeviceRow, ...]:
-    """Return a row for each device. If the snapshot is filtered, pass the `verdict` of the whole node."""
+    """Return a row for each device. For a filtered snapshot, pass the `verdict` of the whole node."""
     verdict = judge(snapshot) if verdict is None else verdict
     return tuple(device_row(device, verdict[device.id]) for device in snapshot.devices)
 
@@ -143,7 +143,7 @@ def as_number(value: Value | None) -> float | None:
 
 
 def temperature(device: MergedDevice) -> Value | None:
-    """Return the device's highest temperature, or why there is none."""
+    """Return the device's highest temperature, or the reason why it is absent."""
     return kept_value(device, "temperature_celsius")
 
 
@@ -217,7 +217,7 @@ def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Tro
 
 
 def _device_troubles(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Finding, Trouble]]:
-    """Yield a trouble for each bad condition and each warning, with the devices that have it."""
+    """Group the devices by bad condition or warning, and yield a trouble for each group."""
     groups: dict[tuple[int, str], list[tuple[MergedDevice, Finding]]] = {}
     for device in snapshot.devices:
         for finding in verdict[device.id]:
@@ -301,7 +301,7 @@ _FIGURES: tuple[tuple[str, Callable[[DeviceRow], Value | None], Callable[[Sequen
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The device counts and the values that a node's tiles show."""
+    """A node's device counts and the values that its tiles combine."""
 
     whole_count: int
     up_count: int
@@ -309,7 +309,7 @@ class Figures:
 
 
 def node_figures(all_rows: Iterable[DeviceRow]) -> Figures:
-    """Return the counts and values of whole devices, without partitions."""
+    """Return the figures of a node's whole devices, without partitions."""
     whole_rows = [row for row in all_rows if row.device.parent is None]
     up_rows = [row for row in whole_rows if row.device.up]
     numbers = (

@@ -139,7 +139,7 @@ _OVERRIDES: ContextVar[Mapping[str, float]] = ContextVar("changed thresholds", d
 
 @contextmanager
 def overridden(numbers: Mapping[str, float]) -> Iterator[None]:
-    """Within the context, use these numbers, by name, instead of the thresholds."""
+    """Override the thresholds with these names within the `with` block."""
     token = _OVERRIDES.set(numbers)
     try:
         yield

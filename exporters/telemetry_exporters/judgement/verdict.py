@@ -41,7 +41,7 @@ class Finding:
 
     @property
     def headline(self) -> str:
-        """Return the word of the condition, with the meaning of a known Xid."""
+        """Return the condition's word. For an Xid, return its number and meaning."""
         xid = self.word.removeprefix("xid_")
         if xid == self.word:
             return self.word
@@ -50,7 +50,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition that devices may have: a row of the table."""
+    """A row of the table of conditions."""
 
     severity: Severity
     example: str  # a word that `evidence` may return
@@ -162,7 +162,7 @@ def _findings(view: DeviceView, conditions: tuple[tuple[int, Condition], ...]) -
 
 
 def remedy_of_several(remedy: str, device_id: str) -> str:
-    """Return the remedy for several devices: `ID` replaces the id of the first device."""
+    """Return the remedy with `ID` in place of the device id."""
     return remedy.replace(_quote_for_shell(device_id), "ID")
 
 

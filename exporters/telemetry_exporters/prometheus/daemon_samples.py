@@ -16,7 +16,7 @@ _STATES_WITHOUT_POLLS = frozenset({"missing", "released", "disabled"})
 
 @dataclass(frozen=True, slots=True)
 class SampleColumns:
-    """Samples as two columns: one of metrics with labels, and one of values."""
+    """Samples as two tuples: metrics with labels, and values."""
 
     names: tuple[tuple[str, Labels], ...]
     values: tuple[float, ...]

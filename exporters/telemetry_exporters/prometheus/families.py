@@ -85,7 +85,7 @@ def _owner_samples(snapshot: Snapshot, owner_series: OwnerSeries) -> Iterator[Sa
 
 
 def _owner_labels(snapshot: Snapshot, names: tuple[str, ...]) -> tuple[Labels, ...]:
-    """Return the owner labels with these names for each device."""
+    """Return each device's owner labels with these names."""
     if not names:
         return ()
     from telemetry_exporters.prometheus.owner_samples import owner_labels
@@ -123,16 +123,16 @@ class Family:
 
 
 def first_positions(snapshot: Snapshot, names: SeriesNames) -> tuple[list[int], int]:
-    """Return the index of each device's first value, and the index of the daemon's first sample."""
+    """Return the position of each device's first value, and of the daemon's first sample."""
     positions, position = [], 0
     for device, (_, keys) in zip(snapshot.devices, names.devices, strict=True):
         positions.append(position)
-        position += presence_count(device) + len(keys)
+        position += leading_value_count(device) + len(keys)
     return positions, position + len(names.host)
 
 
-def presence_count(device: MergedDevice) -> int:
-    """Return the number of values before the device's readings: `info` and `up`, or only `unread`."""
+def leading_value_count(device: MergedDevice) -> int:
+    """Count the values before the device's readings, such as `info` and `up`."""
     return len(_PRESENCE[device.up])
 
 
@@ -149,7 +149,7 @@ def families(snapshot: Snapshot, columns: Columns, plugin_metrics: Metrics = NO_
 
 
 def _series_names(snapshot: Snapshot, names: SeriesNames) -> Iterator[tuple[str, SharedLabels, str]]:
-    """Yield the metric, the shared labels and the label value for each of the snapshot's values."""
+    """Yield (metric, shared labels, label value) for each of the snapshot's values."""
     owner_labels = names.owner_labels or ((),) * len(snapshot.devices)
     for device, (_, keys), device_owner in zip(snapshot.devices, names.devices, owner_labels, strict=True):
         yield from _device_series_names(device, keys, device_owner)

@@ -86,14 +86,14 @@ class PageTemplate:
         self._heads = {syntax: tuple(self._first_lines(families, header)) for syntax, header in HEADERS.items()}
 
     def _first_lines(self, families: Iterable[Family], header: Callable[[Metric], str]) -> Iterator[tuple[int, str]]:
-        """Yield the index in `_pieces` of each family's first line, and the line with the header before it."""
+        """Yield (index in `_pieces`, header and first line) for each family."""
         position = 0
         for family in families:
             yield position, f"\n{header(family.metric)}{self._pieces[position][1:]}"
             position += 2 * len(family.series)
 
     def is_valid_for(self, columns: Columns) -> bool:
-        """Return whether this template is for these names, and the page can show these values."""
+        """Return whether a page of this template can show these columns."""
         if columns.names != self._names:
             return False
         numbers = self._pick_numbers(columns.values)
@@ -145,12 +145,12 @@ def _line_beginnings(families: Iterable[Family]) -> Iterator[str]:
 
 
 def _label_texts(shared: SharedLabels) -> Labels:
-    """Return the name and the text `name="value"` of each label, sorted by name."""
+    """Return (name, `name="value"`) for each label, sorted by name."""
     return tuple([(name, f'{name}="{value.translate(_LABEL_ESCAPES)}"') for name, value in sorted(shared.labels)])
 
 
 def _line_parts(label_texts: Labels, label: str) -> tuple[str, str]:
-    """Return the parts of a line before and after the value of the metric's own label."""
+    """Return the labels of a line before and after the value of `label`."""
     before = [text for name, text in label_texts if name < label]
     after = [text for name, text in label_texts if name > label]
     if label:

@@ -81,7 +81,7 @@ def text_rank(text: str | None) -> Rank | None:
 def text_column(
     heading: str, read: _ReadText[_T], priority: int, min_width: int, group: str = "", *, has_history: bool = False
 ) -> Column[_T]:
-    """Return a column of strings, which may be cut to `min_width` characters."""
+    """Return a column of strings, which can be narrowed to `min_width` characters."""
     return Column(
         heading,
         lambda row: text_cell(read(row)),
@@ -119,7 +119,7 @@ def number_column(
 def name_column(
     heading: str, read: _ReadText[_T], priority: int, group: str = "", *, has_history: bool = False
 ) -> Column[_T]:
-    """Return a column of names, which are cut last."""
+    """Return a column of names. Names are cut last."""
     column = text_column(heading, read, priority, _MIN_NAME, group, has_history=has_history)
     return replace(column, name_width=_NAME_WIDTH)
 
@@ -156,7 +156,7 @@ def _power_cell(row: DeviceRow) -> Cell:
 def _memory_cell(row: DeviceRow) -> Cell:
     used, total = as_number(row.memory_used), as_number(row.memory_total)
     if total is None:
-        return _shared_cell(row) or _value_cell(row.memory_used, human.byte_size)
+        return _shared_memory_cell(row) or _value_cell(row.memory_used, human.byte_size)
     if used is None:
         return Cell(f"{ABSENT} / {human.byte_size(total)}")
     return Cell(human.byte_pair(used, total))
@@ -166,11 +166,11 @@ def _memory_share_cell(row: DeviceRow) -> Cell:
     used, total = as_number(row.memory_used), as_number(row.memory_total)
     if used is not None and total:
         return Cell(human.percent(used / total))
-    return _shared_cell(row) or _value_cell(row.memory_used, human.byte_size)
+    return _shared_memory_cell(row) or _value_cell(row.memory_used, human.byte_size)
 
 
-def _shared_cell(row: DeviceRow) -> Cell | None:
-    """Return the memory cell of a device that uses the host's memory, or None for other devices."""
+def _shared_memory_cell(row: DeviceRow) -> Cell | None:
+    """Return the memory cell of a device that uses the host's memory, else None."""
     if as_number(row.memory_used) is not None or not shares_host_memory(row.device):
         return None
     used = as_number(reading_value(row.device, "memory_processes_bytes"))
@@ -248,7 +248,7 @@ DEVICE_COLUMNS: tuple[Column[DeviceRow], ...] = (
 
 
 def for_vendors(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tuple[Column[_T], ...]:
-    """Return the columns, with VENDOR always shown if there are several vendors."""
+    """Return the columns. VENDOR is always visible if there are several vendors."""
     if len(vendors) < 2:
         return tuple(columns)
     return tuple(replace(column, priority=-1) if column.heading == VENDOR.heading else column for column in columns)
@@ -257,7 +257,7 @@ def for_vendors(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tupl
 def fit_columns(
     columns: Sequence[Column[_T]], width_of: Callable[[int], int], limit: int, gap: int = len(GAP)
 ) -> _Widths:
-    """Map the index of each column that fits to its width."""
+    """Choose the columns that fit, and return their widths by index."""
     widths: _Widths = {}
     full_widths: _Widths = {}
     for index in sorted(range(len(columns)), key=lambda index: columns[index].priority):
@@ -278,7 +278,7 @@ def fit_columns(
             widths = {**other_widths, index: width}
     limit -= gap * (len(widths) - 1)
     _grow_texts(columns, full_widths, widths, limit)
-    _widen_graphics(columns, full_widths, widths, limit)
+    _widen_drawings(columns, full_widths, widths, limit)
     return dict(sorted(widths.items()))
 
 
@@ -288,15 +288,15 @@ def _min_width(column: Column[_T], full_width: int, free_width: int) -> int:
 
 
 def _grow_texts(columns: Sequence[Column[_T]], full_widths: _Widths, widths: _Widths, limit: int) -> None:
-    """Distribute the remaining width among columns with cut text, in order of priority."""
+    """Widen cut texts into the remaining width, in order of priority."""
     for index in sorted(
         (index for index in widths if not columns[index].max_width), key=lambda index: columns[index].priority
     ):
         widths[index] += max(0, min(limit - sum(widths.values()), full_widths[index] - widths[index]))
 
 
-def _widen_graphics(columns: Sequence[Column[_T]], full_widths: _Widths, widths: _Widths, limit: int) -> None:
-    """Distribute the remaining width among drawings in equal parts."""
+def _widen_drawings(columns: Sequence[Column[_T]], full_widths: _Widths, widths: _Widths, limit: int) -> None:
+    """Distribute the remaining width equally among drawings."""
     drawings = [index for index in widths if columns[index].max_width]
     while growing := [index for index in drawings if widths[index] < full_widths[index]]:
         free_width = limit - sum(widths.values())

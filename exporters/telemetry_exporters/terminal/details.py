@@ -18,7 +18,7 @@ Line = tuple[str, str, str]
 
 
 def matches(metric: Metric, patterns: Iterable[str]) -> bool:
-    """Return whether the metric matches a pattern such as `temp*`, or there are no patterns."""
+    """Return whether a metric matches a pattern such as `temp*`. Without patterns, all metrics match."""
     names = (metric.name, metric.key)
     return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 

@@ -38,7 +38,7 @@ GROUPINGS: Mapping[str, tuple[tuple[str, ...], Grouping]] = {
 
 @dataclass(frozen=True, slots=True)
 class NumbersJson:
-    """The totals of a group. Time without a measurement is neither busy nor idle."""
+    """The totals of a group. Time without measurements is neither busy nor idle."""
 
     owners: Count
     running: Count
@@ -62,7 +62,7 @@ class NumbersJson:
 
 @dataclass(frozen=True, slots=True)
 class RowJson(NumbersJson):
-    """The totals of a group. Of the names, only those that belong to `by` are present."""
+    """The totals of a group. Only the names that `by` selects are present."""
 
     kind: str | None = field(metadata=_GROUPING_KEY)
     owner: str | None = field(metadata=_GROUPING_KEY)
@@ -73,7 +73,7 @@ class RowJson(NumbersJson):
 
 @dataclass(frozen=True, slots=True)
 class JobsJson:
-    """The output of `telemetry jobs --format json`: sums of job records. `nobody` is the sum of unallocated use, which `total` includes."""
+    """The output of `telemetry jobs --format json`: sums of job records. `total` includes unallocated use (`nobody`)."""
 
     schema: Literal["telemetry.jobs/1"]
     by: Literal["owner", "user", "account", "namespace"]
@@ -156,7 +156,7 @@ class Bill:
             self._add_to_row(record)
 
     def rows(self) -> list[GroupSums]:
-        """Return the groups, the largest first. No record may be added after this call."""
+        """Return the groups, the largest first. No record may be added afterwards."""
         running, self._running = self._running, {}
         for record in running.values():
             if record.id not in self._ended:

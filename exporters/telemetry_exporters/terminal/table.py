@@ -152,7 +152,7 @@ def _owner_lines(devices: Iterable[MergedDevice], width: int) -> list[str]:
 
 
 def _absence_lines(rows: tuple[overview.DeviceRow, ...], width: int, colour: Colour) -> list[str]:
-    """Return a line for each missing value and reason, with the devices without this value."""
+    """Return lines that explain missing values and list the devices without them."""
     devices_by_reason: dict[tuple[str, str], list[MergedDevice]] = {}
     for row in rows:
         for name, value in _table_values(row):

@@ -38,7 +38,7 @@ def _increase(counter: str, labels: str) -> str:
     return f"sum by ({labels}) (increase({counter}[$__range]))"
 
 
-def _if_complete(promql: str, labels: str, time_range: str = "") -> str:
+def _if_memory_known(promql: str, labels: str, time_range: str = "") -> str:
     """Limit an expression to owners whose memory use is known on all of their cards."""
     cards = [f"last_over_time({series}{time_range})" if time_range else series for series in (_MEMORY, _SECONDS)]
     return f"{promql} and (count by ({labels}) ({cards[0]}) == count by ({labels}) ({cards[1]}))"
@@ -58,7 +58,7 @@ _CURRENT_OWNERS = card_table(
         Column("cards", f"sum by ({_BY_OWNER}) ({_SHARE})", decimals=2),
         Column("utilization", _mean_utilization(_BY_OWNER), "percentunit"),
         Column("power", f"sum by ({_BY_OWNER}) ({_multiply_by_share('accelerator_power_watts')})", "watt", decimals=1),
-        Column("memory", _if_complete(f"sum by ({_BY_OWNER}) ({_MEMORY})", _BY_OWNER), "bytes", decimals=1),
+        Column("memory", _if_memory_known(f"sum by ({_BY_OWNER}) ({_MEMORY})", _BY_OWNER), "bytes", decimals=1),
     ),
     sort=("-cards",),
 )
@@ -77,7 +77,7 @@ def _usage_table(subject: str, labels: Sequence[str]) -> Panel:
             Column("energy", f"{_increase(_ENERGY, by_labels)} / 3600", "watth"),
             Column(
                 "peak mem",
-                _if_complete(f"max by ({by_labels}) (max_over_time({_MEMORY}[$__range]))", by_labels, "[$__range]"),
+                _if_memory_known(f"max by ({by_labels}) (max_over_time({_MEMORY}[$__range]))", by_labels, "[$__range]"),
                 "bytes",
             ),
         ),

@@ -21,10 +21,10 @@ def _card_sum(key: str) -> str:
 
 
 def _partition_value(metric: str) -> str:
-    return _by_partition(f'{metric}{{$cards}} and on ({CARD}) accelerator_info{{$cards,parent!=""}}')
+    return _label_by_card(f'{metric}{{$cards}} and on ({CARD}) accelerator_info{{$cards,parent!=""}}')
 
 
-def _by_partition(promql: str) -> str:
+def _label_by_card(promql: str) -> str:
     """Label each partition's series with the number of its card."""
     return f'label_replace(max {shared.BY_CARD} ({promql}), "card", "$$1", "device", "([^:]*):.*")'
 
@@ -54,7 +54,7 @@ _PARTITIONS = card_table(
     "MIG instances, compute partitions and virtual devices with the card that they belong to.",
     ("instance", "vendor", "card", "device", "model"),
     (
-        Column("", _by_partition('accelerator_info{$cards,parent!=""}')),
+        Column("", _label_by_card('accelerator_info{$cards,parent!=""}')),
         Column("memory", _partition_value("accelerator_memory_total_bytes"), "bytes"),
         Column("in use", _partition_value("accelerator_memory_used_ratio"), "percentunit"),
         Column("utilization", _partition_value("accelerator_utilization_ratio"), "percentunit"),

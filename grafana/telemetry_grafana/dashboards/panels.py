@@ -326,7 +326,7 @@ def card_table(
     columns: Sequence[Column],
     sort: Sequence[str] = (),
 ) -> Panel:
-    """Return a table with links to the cards. In `sort`, a minus reverses the order."""
+    """Return a table with links to the cards. In `sort`, a leading minus means descending."""
     names = _value_names(columns)
     column_order = [*labels, *names]
     indices = {name: index for index, name in enumerate(column_order)}

@@ -55,7 +55,7 @@ def query(promql: str, legend: str = "", form: Form = "range") -> Query:
 
 
 def _name_series(name: str, labels: str, labels_if_mixed: str, series: str, key: str) -> str:
-    """Return an expression that adds the label `name` to the series of cards or nodes."""
+    """Add a label that joins `labels`, or `labels_if_mixed` on nodes with several vendors."""
     # Without `@ end()`, Prometheus would compute the names at each step, which doubles the query's duration.
     grouped = f"group by ({key}) (last_over_time({series}[$__range] @ end()))"
     single_vendor = f'label_join({grouped} unless on ({NODE}) {_MIXED}, "{name}", " ", {labels})'
@@ -94,13 +94,13 @@ def by_card(promql: str) -> Query:
 
 
 def card_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return a query for each (PromQL, legend), and a `not_reported_query`."""
+    """Return one query per (PromQL, legend), followed by a `not_reported_query`."""
     queries = [query(promql, f"{{{{device}}}} {legend}".rstrip()) for promql, legend in series]
     return (*queries, not_reported_query(*_card_selectors(series)))
 
 
 def node_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return one query per series, with card names in the legend, and a `not_reported_query`."""
+    """Return one query per (PromQL, legend) for the chosen nodes, followed by a `not_reported_query`."""
     return (*(node_query(promql, legend) for promql, legend in series), not_reported_query(*_card_selectors(series)))
 
 
@@ -109,7 +109,7 @@ def _card_selectors(series: Sequence[tuple[str, str]]) -> Iterable[str]:
 
 
 def not_reported_query(*selectors: str) -> Query:
-    """Return a query for the models whose cards report none of these series."""
+    """Return a query that shows which models report none of these series."""
     any_selector = " or ".join(selectors)
     return by_model(
         f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1"

@@ -34,7 +34,7 @@ _POWER = "accelerator:power_watts:rate5m"
 
 
 def _above_mean(series: str) -> str:
-    """Return an expression for how far each card is above the mean of its model in the node."""
+    """Return an expression for a card's difference from the mean of its model in the node."""
     return f"({series} - on ({MODEL_IN_NODE}) group_left () avg by ({MODEL_IN_NODE}) ({series}))"
 
 
@@ -43,7 +43,7 @@ def _often_throttled_by(reasons: str) -> str:
 
 
 def _throttled_by(reasons: str) -> str:
-    """Return an expression for cards that these reasons throttle now, or often did in the last ten minutes."""
+    """Return an expression for cards that these reasons throttle now or have often throttled recently."""
     return f'max without (reason) (accelerator_throttled{{reason=~"{reasons}"}} == 1 or {_often_throttled_by(reasons)})'
 
 
@@ -235,7 +235,7 @@ def _slower_than_peers(peers: _Peers) -> str:
 
 
 def _busy_average(name: str, peers: _Peers) -> str:
-    """Return the half-hour average of a ratio for cards that were busy most of the time."""
+    """Return the half-hour average of a ratio for cards that were mostly busy."""
     series = peers.ratio_template.format(name)
     return f"(avg_over_time({series}[30m]) and on ({peers.labels}) count_over_time({series}[30m]) >= $busy_minutes)"
 

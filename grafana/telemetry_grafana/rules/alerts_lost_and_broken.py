@@ -21,7 +21,7 @@ _CARDS_NOW = f"(instance:accelerators:known or 0 * {_CARDS_BEFORE} unless on (cl
 
 
 def _above_card_count(metric: str, labels: str, card_count: str) -> str:
-    """Return an expression that selects the metric where it exceeds the node's number of cards."""
+    """Limit a metric to values above the node's number of cards."""
     count_or_zero = f"({card_count} or 0 * max by ({labels}) ({metric}))"
     return f"{metric} > on ({labels}) group_left () {count_or_zero} {_UNLESS_INACTIVE}"
 
@@ -93,7 +93,7 @@ _BY_DEVICE = "by (cluster, job, instance, vendor, device, id, model)"
 
 
 def _with_last_value(selector: str) -> str:
-    """Return an expression for the current value of each series, or the last value of a series that has ended."""
+    """Return an expression for each series' current value, or its last value if it has ended."""
     metric = selector.split("{", maxsplit=1)[0]
     last_value = f"last_over_time({selector}[6h])"
     return f"({selector} or {last_value} unless on (cluster, job, instance, id) {metric})"

@@ -18,7 +18,7 @@ _PARTS = " + ".join(_scraped(f"DEV_FB_{part}") for part in ("FREE", "USED", "RES
 
 
 def dcgm_names() -> list[dict[str, object]]:
-    """Return rules that record old metrics under their new names, and new metrics under their old names."""
+    """Return rules that record each metric under its other name, old or new."""
     forward = [_rule(new, _scraped(old) + _scaled_by(" * ", factor), 0, 1) for old, new, factor in DEFAULT_RENAMES]
     backward = [_rule(old, _scraped(new) + _scaled_by(" / ", factor), 1, 0) for old, new, factor in DEFAULT_RENAMES]
     return [

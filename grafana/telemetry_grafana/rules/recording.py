@@ -151,7 +151,7 @@ _AT_LOAD = with_thresholds(">= $same_load_ratio")
 
 
 def _busy_peer_rules(series: str, reading: str) -> tuple[Recording, ...]:
-    """Return rules that compare busy cards and busy nodes with their busy peers."""
+    """Return rules that compare busy cards and nodes with their busy peers."""
     quantity = series.partition("_")[0]
     busy_cards = f"({reading} and on ({CARD}) {_UTILIZATION} {_AT_LOAD})"
     all_busy = f"min by ({MODEL_IN_NODE}) ({_UTILIZATION}) {_AT_LOAD}"
@@ -183,7 +183,7 @@ _BUSY_PEERS = RecordingGroup(
 
 
 def _ratio(used: str, limit: str, without: str = "") -> str:
-    """Return an expression for the sum of `used` as a share of the sum of `limit`."""
+    """Return an expression for total use as a share of the total limit."""
     numerator_and_denominator = f"{used} and on ({CARD}) {limit}{without}", f"{limit} and on ({CARD}) {used}{without}"
     return " / ".join(f"sum by (OVER) ({part})" for part in numerator_and_denominator)
 

@@ -50,7 +50,7 @@ class Alert:
 
     @property
     def prometheus_expression(self) -> str:
-        """Return the condition, except on nodes where it may be true because of faults during a past maintenance."""
+        """Return the condition, except on nodes where a recent maintenance may have caused it."""
         if not self.counted_over_seconds:
             return self.promql
         ended = f"(last_over_time({MAINTENANCE_END}[1h]) > time() - {self.counted_over_seconds}) <= time()"
@@ -67,7 +67,7 @@ class Alert:
 
     @property
     def action(self) -> str:
-        """Return what to do, as a sentence."""
+        """Return the remedy as a sentence."""
         text = self.remedy or _REMEDIES[self.name].replace("{id}", "ID") + "."
         return text[0].upper() + text[1:]
 

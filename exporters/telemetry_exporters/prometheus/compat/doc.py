@@ -18,7 +18,7 @@ _FACTORS = {1 / (1 << 20): " / 1,048,576", 1 / (1 << 10): " / 1,024", 1e-6: " / 
 
 
 class MetricMatch(NamedTuple):
-    """A metric of another exporter, our metric for it, and how exactly they agree."""
+    """A metric of another exporter, our metric for it, and how closely they agree."""
 
     name: str
     ours: str
@@ -59,7 +59,7 @@ def tables() -> str:
 
 
 def dashboard_list(exporter: table.ExporterTable, used_names: Iterable[str], names_on_page: Iterable[str]) -> str:
-    """Return a line for each name that a dashboard uses: `served`, or the reason why it is not."""
+    """Return a line for each name: `served`, or the reason why it is not served."""
     by_name = {match.name: match for match in metric_matches(exporter)}
     on_page = frozenset(names_on_page)
     texts = [
@@ -156,7 +156,7 @@ _MIN_NAME_LENGTH = 3
 
 
 def names_in_queries(dashboard: Any) -> tuple[str, ...]:
-    """Return the metric names in the dashboard's queries without duplicates, in order."""
+    """Return the metric names in the dashboard's queries, without duplicates."""
     names = (name for query in _queries(dashboard) for name in _names_in(query))
     return tuple(dict.fromkeys(names))
 

@@ -1,4 +1,4 @@
-"""Functions that return the value of another exporter's label for a device."""
+"""Label values of other exporters, as functions of a device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BUS_PARTS = 3
 
 
 def or_empty(label_value: Fact) -> Callable[[DeviceContext], str]:
-    """Return a function that returns an empty string if `label_value` returns None."""
+    """Replace a label value of None with an empty string."""
     return lambda context: label_value(context) or ""
 
 
@@ -43,7 +43,7 @@ def long_bus_id(context: DeviceContext) -> str:
 
 
 def partition_only(name: str) -> Fact:
-    """Return a function that returns this fact of a partition, and None for a whole card."""
+    """Label partitions with this fact, and omit the label for whole cards."""
     return lambda context: (
         None
         if context.device is context.card
@@ -59,12 +59,12 @@ def partition_number(context: DeviceContext) -> str:
 
 
 def fact(*names: str) -> Fact:
-    """Return a function that returns the first of these facts that is known, or an empty string."""
+    """Use the first of these facts that is known, or an empty string."""
     return or_empty(lambda context: next(filter(None, map(context.fact, names)), ""))
 
 
 def owner(name: str) -> Fact:
-    """Return a function that returns this label of the card's owner, if the card has only one."""
+    """Use this label of the card's owner. It is empty unless the card has exactly one owner."""
     return lambda context: context.owner.get(name, "") if context.node.reports_owners else None
 
 
@@ -72,35 +72,35 @@ POD = tuple(map(owner, ("pod_namespace", "pod_name", "container_name")))
 
 
 def non_empty(label_value: Fact) -> Fact:
-    """Return a function that omits the label if its value is empty."""
+    """Omit the label if its value is empty."""
     return lambda context: label_value(context) or None
 
 
 def either(label_value: Fact, otherwise: Fact) -> Fact:
-    """Return a function that calls `otherwise` if `label_value` returns None or an empty string."""
+    """Use `otherwise` if `label_value` returns None or an empty string."""
     return lambda context: label_value(context) or otherwise(context)
 
 
 def always(text: str) -> Fact:
-    """Return a function that returns the same text for each device."""
+    """Use the same text for each device."""
     return lambda _: text
 
 
 def lower(label_value: Fact) -> Fact:
-    """Return a function that returns the label value in lower case."""
+    """Convert the label value to lower case."""
     return lambda context: (label_value(context) or "").lower()
 
 
 def prefixed(prefix: str, label_value: Fact) -> Fact:
-    """Return a function that returns the label value, with the prefix added if it is missing."""
+    """Add the prefix to the label value if it is missing."""
     return lambda context: prefix + text.removeprefix(prefix) if (text := label_value(context) or "") else ""
 
 
 def numbered(prefix: str) -> Fact:
-    """Return a function that returns the prefix with the card's number, such as `nvidia0`."""
+    """Use the card's number with a prefix, such as `nvidia0`."""
     return lambda context: f"{prefix}{number(context)}"
 
 
 def numbered_from_1(prefix: str, suffix: str = "") -> Fact:
-    """Return a function that returns the card's index, counted from 1, with this prefix and suffix."""
+    """Use the card's index, counted from 1, between a prefix and a suffix."""
     return lambda context: f"{prefix}{1 + (context.card.index or 0)}{suffix}"

@@ -27,7 +27,7 @@ from telemetry_exporters.prometheus.families import (
     SharedLabels,
     columns_of,
     first_positions,
-    presence_count,
+    leading_value_count,
 )
 from telemetry_exporters.prometheus.labels import Labels
 from telemetry_exporters.prometheus.renderer import PageTemplate, Syntax
@@ -78,7 +78,7 @@ _LabelledDevice = tuple[ReportedDevice, SharedLabels]
 
 
 class _LayoutBuilder:
-    """Builds a page's metric families, and records the values that decide which series the page has."""
+    """Builds the metric families of a page."""
 
     def __init__(
         self, exporter: ExporterTable, node: NodeIdentity, snapshot: Snapshot, columns: Columns, *, all_vendors: bool
@@ -145,7 +145,7 @@ class _LayoutBuilder:
         positions: dict[str, dict[str, int]] = {}
         if context.device.up is not None:
             positions["up"] = {"": start + 1}
-        start += presence_count(context.device)
+        start += leading_value_count(context.device)
         gaps = set()
         for position, (metric, label_value) in enumerate(keys, start):
             value = self.columns.values[position]
@@ -203,7 +203,7 @@ def _label_values(labels: Iterable[Label], context: DeviceContext) -> Iterator[t
 
 
 class _Layout:
-    """The series of a page. A layout is valid until names, absent readings or layout values change."""
+    """A page's series. A layout is reused while the snapshot has the same series."""
 
     def __init__(self, builder: _LayoutBuilder) -> None:
         values = builder.columns.values
@@ -218,7 +218,7 @@ class _Layout:
         self.template = PageTemplate(SeriesNames(), builder.families, len(samples))
 
     def numbers(self, columns: Columns, hostname: str) -> tuple[Value, ...] | None:
-        """Return the page's values, or None if the layout is no longer valid."""
+        """Return the page's values, or None if the layout does not fit the snapshot."""
         values = columns.values
         if (columns.names, hostname) != self._key:
             return None
@@ -260,7 +260,7 @@ def _is_computed(sample: Sample) -> bool:
 
 
 def _number_positions(samples: Iterable[Sample], value_count: int, constant_count: int) -> Iterator[int]:
-    """Yield the index of each sample's number among the snapshot's values, the constants and the sums."""
+    """Yield the position of each sample's number: first the snapshot's values, then constants, then sums."""
     next_constant, next_sum = value_count, value_count + constant_count
     for sample in samples:
         if _is_computed(sample):

@@ -14,7 +14,7 @@ from telemetry_parsers.model import Kind, MergedDevice
 
 @dataclass(frozen=True, slots=True)
 class NodeIdentity:
-    """The facts about the node that other exporters show in labels."""
+    """The data about a node that other exporters show in labels."""
 
     hostname: str
     kubernetes_name: str = ""
@@ -25,7 +25,7 @@ class NodeIdentity:
 
 @dataclass(frozen=True, slots=True)
 class DeviceContext:
-    """A device with its card and its node, and the labels of the device's owner if there is only one."""
+    """A device with its card and its node. `owner` contains labels only if there is exactly one owner."""
 
     device: MergedDevice
     card: MergedDevice
@@ -34,7 +34,7 @@ class DeviceContext:
     is_divided: bool = False  # whether the device is a card with partitions
 
     def fact(self, name: str) -> str:
-        """Return a fact of the device, or else of the whole card."""
+        """Return a fact of the device, or else of its card."""
         return dict(self.device.facts).get(name) or dict(self.card.facts).get(name, "")
 
 
@@ -44,7 +44,7 @@ Fact = Callable[[DeviceContext], str | None]
 
 @dataclass(frozen=True, slots=True)
 class ReportedDevice:
-    """A device with the positions of its numbers in the snapshot's values."""
+    """A device, and the positions of its numbers in the snapshot's values."""
 
     context: DeviceContext
     positions_by_metric: Mapping[str, Mapping[str, int]]
@@ -64,7 +64,7 @@ _ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Labels with a constant, or with the sum of the snapshot's values at these positions."""
+    """A number and its labels. The number is a constant, or the sum of the values at `positions`."""
 
     positions: tuple[int, ...] = ()
     constant: float = 0.0
@@ -74,7 +74,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class FirstOf:
-    """The value of the first of these readings that the device has."""
+    """The first of these readings that the device has."""
 
     readings: tuple[str, ...]
 
@@ -123,13 +123,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class PerLabelValue(_MetricFormula):
-    """A sample for each label value for which the other exporter has a name."""
+    """One sample per label value, renamed for the other exporter."""
 
     label: str
     new_name: Callable[[str], str | None] = str
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return a sample for each label value that has a new name."""
+        """Return one sample per label value. Values without a new name are omitted."""
         positions = device.positions(self.metric)
         names = ((self.new_name(value), position) for value, position in positions.items())
         return [Sample((position,), labels=((self.label, name),)) for name, position in names if name]
@@ -165,7 +165,7 @@ class StateNumber(_MetricFormula):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same number for each device, for rows whose labels contain the information."""
+    """The same number for each device. The labels contain the information."""
 
     number: float = 1.0
     readings: tuple[str, ...] = ("info",)
@@ -177,7 +177,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class FactNumber:
-    """The number that a fact contains, or that `numbers` assigns to the fact."""
+    """The number in a fact, or the number that `numbers` assigns to it."""
 
     fact: Fact
     numbers: Mapping[str, float] = field(default_factory=dict)
@@ -214,7 +214,7 @@ class NewestEventCode:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The converted number of another formula. A change rebuilds the page's layout, and should be rare."""
+    """Another formula's number, converted. The page is rebuilt whenever the number changes."""
 
     formula: FirstOf | Total
     convert: Callable[[float], float | None]
@@ -241,7 +241,7 @@ def first_of(*readings: str) -> FirstOf:
 
 
 def is_up(device: ReportedDevice) -> bool:
-    """Return whether the device is up. The page's layout is rebuilt when this changes."""
+    """Return whether the device is up."""
     return any(device.layout_value(position) for position in device.positions("up").values())
 
 
@@ -287,7 +287,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A metric family of another exporter, and how its samples are computed."""
+    """A metric family of another exporter, and the formula of its samples."""
 
     name: str  # without the exporter's prefix
     help: str
@@ -317,7 +317,7 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class UnservedNames:
-    """Glob patterns of metric names that are not served, and why."""
+    """Metric names that are not served, as glob patterns, with the reason."""
 
     names: str  # separated by ", "
     why: str

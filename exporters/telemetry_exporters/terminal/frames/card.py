@@ -159,7 +159,7 @@ def _plot_lines(
 
 
 def _axis_lines(past: Past, scene: Scene, parts: list[tuple[int, int]], margin: int) -> Iterator[Line]:
-    """Yield the times at both ends of the chart, and a mark below the chosen slot."""
+    """Yield the chart's time axis, and a line that marks the chosen slot."""
     begin, end = (time_of_day(past.start + slot * past.slot_seconds) for slot in (past.slots - SLOTS, past.slots))
     yield (Piece(" " * (margin + 1)), *left_and_right((Piece(begin, Style.DIM),), (Piece(end, Style.DIM),), len(parts)))
     chosen = scene.past_slot

@@ -137,13 +137,13 @@ def group_lines(groups: Groups, width: int) -> Iterator[Line]:
         if entries:
             yield heading(f"{subject}: none" if subject == "errors" and not nonzero[subject] else subject)
         yield from _lines_in_columns(nonzero[subject], widths, width)
-        zeros = ", ".join(_merge_names([entry for entry in entries if entry.is_zero]))
+        zeros = ", ".join(_names_with_labels([entry for entry in entries if entry.is_zero]))
         if zeros:
             yield from wrapped(f"0  {zeros}", width, Style.DIM, "     ", "  ", _MAX_ZEROS)
 
 
-def _merge_names(entries: Sequence[Entry]) -> Iterator[str]:
-    """Yield each name once, with all its labels."""
+def _names_with_labels(entries: Sequence[Entry]) -> Iterator[str]:
+    """Yield each distinct name, followed by its labels."""
     for name in dict.fromkeys(entry.name for entry in entries):
         labels = [entry.label for entry in entries if entry.name == name and entry.label]
         yield f"{name} {labels[0]}" if len(labels) == 1 else f"{name} ({', '.join(labels)})" if labels else name

@@ -35,7 +35,7 @@ class Counter:
     per_second: float | None = None
 
     def text(self, metric: Metric) -> str:
-        """Return the counter's growth, or its total if the growth is unknown."""
+        """Format the counter's rate or growth, or its total if they are unknown."""
         total = human.value_text(self.value, metric)
         rate = _RATES.get(metric.unit)
         if rate is not None:
@@ -55,7 +55,7 @@ class Counters:
     by_key: Mapping[tuple[str, str, str], Counter] = field(default_factory=dict)
 
     def updated(self, node: str, snapshot: Snapshot) -> Counters:
-        """Return the counters with the values of the next snapshot."""
+        """Return the counters after the next snapshot."""
         if node != self.node:
             return Counters(node).updated(node, snapshot)
         if snapshot is self.snapshot:
@@ -79,7 +79,7 @@ def _counter_indices(shape: Shape) -> tuple[int, ...]:
 
 
 def _update_counter(counter: Counter | None, value: float, read_time: float, now: float) -> Counter:
-    """Return the counter after a reading. `read_time` is 0 if unknown."""
+    """Return the counter after another reading. `read_time` is 0 if it is unknown."""
     time = read_time or now
     if counter is None or value < counter.value or time < counter.time:
         return Counter(value, time, value, time, has_exact_time=read_time > 0)

@@ -59,13 +59,13 @@ def bar(ratio: float, width: int, glyphs: Glyphs) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The half hour before the slot `end`. With `phase`, a part's edges stay the same while the window moves."""
+    """The half hour before the slot `end`. `phase` keeps the edges of its parts fixed while it moves."""
 
     end: int
     phase: int
 
     def parts(self, width: int) -> list[tuple[int, int]]:
-        """Divide the window into at most `width` ranges of slots: (first, end)."""
+        """Divide the window into at most `width` ranges of slots."""
         size = max(1, -(-SLOTS // max(width, 1)))
         last_edge = -(-(self.end + self.phase) // size) * size - self.phase
         first = self.end - SLOTS
@@ -74,7 +74,7 @@ class Window:
 
 
 def maxima(series: Series, window: Window, width: int) -> list[float]:
-    """Return the highest number in each part of the window, or NaN if half of the part is a gap."""
+    """Return the highest number in each part of the window. A part that is at least half gaps yields NaN."""
     return [_highest_number(series.highest[max(first, 0) : max(end, 0)]) for first, end in window.parts(width)]
 
 
@@ -111,7 +111,7 @@ def _chart_cell(above: int, row: int, level: int, glyphs: Glyphs) -> str:
 
 
 def scale_of(metric: str, row: DeviceRow, series: Series) -> Scale:
-    """Return the scale of a chart, which includes the device's limit."""
+    """Return a scale that includes the series and the device's limit."""
     highest = max((value for value in series.highest if not math.isnan(value)), default=0.0)
     low = _COOL_CELSIUS if metric == "temperature_celsius" else 0.0
     return Scale(low, max(_device_limit(metric, row), highest))

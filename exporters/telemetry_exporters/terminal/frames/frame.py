@@ -209,7 +209,7 @@ def _warning_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
 
 
 def _most_frequent_note(scenes: Sequence[Scene]) -> Iterator[Note]:
-    """Yield the most frequent note, with the nodes to which it applies."""
+    """Yield the note that applies to most nodes, with the names of these nodes."""
     nodes_by_note: dict[str, list[str]] = {}
     for scene in scenes:
         for note in scene.content.notes if scene.content is not None else ():
@@ -255,7 +255,7 @@ def _trouble_lines(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
 
 
 def _failing_source_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
-    """Yield a note about the first failing source, with the number of other failing sources."""
+    """Yield a note for each node with failing sources."""
     if state.view in (View.NODES, View.SOURCES) or state.past_time is not None:
         return
     for scene in scenes:
@@ -283,7 +283,7 @@ def footer(state: State, size: Size, above: int = 0, below: int = 0) -> list[Lin
 
 
 def _filter_lines(state: State, size: Size) -> Sequence[Line]:
-    """Return a line with the filter and the order, unless both are the defaults."""
+    """Return a line with the filter and the sort order, if they are not the defaults."""
     options = state.options
     width = max(0, size.columns - len(_PROMPT) - 1)
     if state.is_typing:
@@ -297,7 +297,7 @@ def _filter_lines(state: State, size: Size) -> Sequence[Line]:
 
 
 def _cursor_column(state: State, size: Size) -> int:
-    """Return the column in which the next character of the filter will be."""
+    """Return the cursor's column while the user types a filter."""
     width = max(0, size.columns - len(_PROMPT) - 1)
     return min(len(_PROMPT) + display_width(_end_of(state.options.filter, width)), max(0, size.columns - 1))
 

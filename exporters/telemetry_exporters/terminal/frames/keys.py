@@ -36,7 +36,7 @@ def press(state: State, key: Key | str, size: Size) -> State:
 
 
 def with_nodes(state: State, nodes: Sequence[NodeState]) -> State:
-    """Return the state with newer nodes, or unchanged if it is paused."""
+    """Return the state with newer nodes. A paused state does not change."""
     if state.is_paused:
         return state
     newer = replace(state, nodes=tuple(nodes))
@@ -67,7 +67,7 @@ _FILTER_KEYS = frozenset({Key.BACKSPACE, Key.ENTER, Key.ESCAPE})
 
 
 def _choice_mover(step: Callable[[int], int]) -> Callable[[State, Size], State]:
-    """Return an action that moves the choice, or scrolls a view without choices."""
+    """Return an action that moves the choice. A view without choices is scrolled."""
 
     def action(state: State, size: Size) -> State:
         current = layout(state, size)
@@ -90,7 +90,7 @@ def _with_choice(state: State, key: str) -> State:
 
 
 def _with_highlighted_choice(state: State, size: Size) -> State:
-    """Return the state, with the highlighted line stored as the user's choice."""
+    """Return the state with the highlighted line as the user's choice."""
     if state.view not in (View.NODES, View.CARDS):
         return state
     body = layout(state, size).body
@@ -135,7 +135,7 @@ def _start_filtering(state: State, _: Size) -> State:
 
 
 def _sort_by_next(step: int) -> Callable[[State, Size], State]:
-    """Return an action that sorts by the next column."""
+    """Return an action that moves the sort order by `step` columns."""
 
     def action(state: State, size: Size) -> State:
         choices = ("", *layout(state, size).body.headings)
@@ -147,7 +147,7 @@ def _sort_by_next(step: int) -> Callable[[State, Size], State]:
 
 
 def _sort_by(*prefixes: str) -> Callable[[State, Size], State]:
-    """Return an action that sorts by the first column whose heading has one of these prefixes."""
+    """Return an action that sorts by the first column whose heading starts with a prefix."""
 
     def action(state: State, size: Size) -> State:
         headings = layout(state, size).body.headings

@@ -37,19 +37,19 @@ class Listing(Generic[_T]):
         return tuple(by_group.values())
 
     def body(self, items: Iterable[_T], options: ViewOptions, chosen: str | None, width: int, glyphs: Glyphs) -> Body:
-        """Return the filtered, sorted items, with the chosen one highlighted."""
+        """Return the filtered, sorted items. The item `chosen` is highlighted."""
         shown_items = self._sort(self._filter(items, options.filter), options)
         keys = [self.key(item) for item in shown_items]
         index = None if chosen is None or not keys else keys.index(chosen) if chosen in keys else 0
-        renderer = _ListRenderer(self, shown_items, width, glyphs, index, self._marked_headings(options))
+        renderer = _ListRenderer(self, shown_items, width, glyphs, index, self._headings_with_arrow(options))
         return Body(len(shown_items), renderer.render, 1, keys, index, self.headings())
 
     def _filter(self, items: Iterable[_T], filter_text: str) -> list[_T]:
         words = filter_text.lower().split()
         return [item for item in items if all(_matches(word, f" {self.search_text(item)}".lower()) for word in words)]
 
-    def _marked_headings(self, options: ViewOptions) -> Mapping[str, str]:
-        """Map the headings of the sorted column and of the other columns in its group to headings with an arrow."""
+    def _headings_with_arrow(self, options: ViewOptions) -> Mapping[str, str]:
+        """Return headings with an arrow, by heading, for the sorted column and its group."""
         column = next((column for column in self.columns if options.sort and column.heading == options.sort), None)
         if column is None:
             return {}
@@ -72,7 +72,7 @@ class Listing(Generic[_T]):
 
 
 def _matches(word: str, text: str) -> bool:
-    """Return whether a word of the text begins with `word`. A long `word` may be anywhere in the text."""
+    """Return whether a word in the text starts with `word`. Long words match anywhere in the text."""
     return f" {word}" in text or (len(word) >= _MIN_LENGTH_ANYWHERE and word in text)
 
 
@@ -90,7 +90,7 @@ class _ListRenderer(Generic[_T]):
     marked_headings: Mapping[str, str]
 
     def render(self, first: int, last: int) -> list[Line]:
-        """Return the lines of the headings and of `items[first:last]`."""
+        """Return the headings and the lines of `items[first:last]`."""
         shown = self.items[first:last]
         gap = " " if self.width < _NARROW else GAP
         cells_by_column: dict[int, list[_Measured]] = {}
@@ -159,7 +159,7 @@ def _pad(measured: _Measured, width: int, *, is_left_aligned: bool) -> str:
 
 
 def past_columns(columns: Iterable[Column[_T]]) -> tuple[Column[_T], ...]:
-    """Return the columns for the past. Columns without history show `not kept`."""
+    """Return columns for the past, with `not kept` for values without history."""
     not_kept = Cell(NOT_KEPT.word, Style.DIM)
     return tuple(
         column if column.has_history else replace(column, cell=lambda _: not_kept, rank=lambda _: None, min_width=0)

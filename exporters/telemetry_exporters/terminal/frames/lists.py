@@ -88,7 +88,7 @@ def _worst_finding(content: NodeContent) -> Finding:
 
 
 def _combiner(index: int, combine: Callable[[tuple[float, ...]], float]) -> Callable[[NodeRow], float | None]:
-    """Return a function that combines the cards' values at this index of `Figures.values`."""
+    """Return a function that combines one figure of a node's cards, such as their power."""
 
     def combined_value(row: NodeRow) -> float | None:
         values = row.figures.values[index]
@@ -149,7 +149,7 @@ _MIN_PANE_ROWS = 4
 
 @dataclass(frozen=True, slots=True)
 class ProcessRow:
-    """A process on a card. `running` has the kernel's data about it."""
+    """A process on a card. `running` is the kernel's data about it."""
 
     device: MergedDevice
     process: Process
@@ -163,7 +163,7 @@ class ProcessRow:
 
 
 def _command(row: ProcessRow) -> str:
-    """Return the command line, or the program if it differs from the name."""
+    """Return the command line, else the program. A program that equals the name is omitted."""
     process = row.process
     if row.running is not None and row.running.command_line:
         return row.running.command_line

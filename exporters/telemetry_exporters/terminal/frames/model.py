@@ -181,7 +181,7 @@ class NodeContent:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A node at present, or at `past_slot` in the past."""
+    """A node at present, or in a past slot."""
 
     node: NodeState
     content: NodeContent | None
@@ -201,7 +201,7 @@ class Scene:
 
     @property
     def figures(self) -> Figures:
-        """Return the figures of the node, which are empty if its readings have expired."""
+        """Return the node's figures. If its readings are old, the figures are empty."""
         if self.content is None or self.is_old:
             return node_figures(())
         return self.content.figures if self.past_slot is None else self.node.cache.get(node_figures, self.rows)
