@@ -108,7 +108,7 @@ def node_of(document: Any) -> Node:
 
 
 def _counter_ages(sources: list[Mapping[str, Any]]) -> Mapping[str, float]:
-    """Return the age of the counters of each source that polls them separately."""
+    """Map sources with a separate `counters` poll to the age of its result."""
     polls = ((source["source"], poll) for source in sources for poll in source["polls"])
     return {
         source: poll["age_seconds"]

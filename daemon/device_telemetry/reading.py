@@ -54,7 +54,7 @@ def node_updates(interval: float | str, url: str | float | None, pause: Pause) -
 
 
 def read_document(url: str | None, timeout: float) -> Any:
-    """Return the snapshot document of a daemon, or of the tools if there is no daemon. Raises TelemetryError."""
+    """Return a daemon's snapshot document. Without a daemon, read this node's tools. Raises TelemetryError."""
     address = _daemon_address(url)
     if address is not None:
         with contextlib.closing(Client(address, _credentials(), timeout)) as client:
@@ -68,7 +68,7 @@ def read_document(url: str | None, timeout: float) -> Any:
 
 
 def documents(interval: float, url: str | None, pause: Pause = _sleep) -> Iterator[Any]:
-    """Yield snapshot documents. `pause` returns whether the next one needs new counters."""
+    """Yield snapshot documents. If `pause` returns True, the next document has new counters."""
     address = _daemon_address(url)
     if address is None:
         yield from _tool_documents(interval)

@@ -145,13 +145,13 @@ class Recorder(ContextDecorator):
                 self._note_boundary(now)
 
     def _note_boundary(self, now: float) -> None:
-        """Note a section boundary, so that new counters are requested. The caller holds `_condition`."""
+        """Request new counters for a section boundary. The caller holds `_condition`."""
         self._boundary = now
         if now - self._last_request >= _REQUEST_GAP_SECONDS:
             self._condition.notify_all()
 
     def _pause(self, seconds: float) -> bool:
-        """Wait for the next sample, and return whether the sample needs new counters."""
+        """Wait before the next sample. Return whether it needs new counters."""
         deadline = time.monotonic() + seconds
         with self._condition:
             if self._awaits_counters:
@@ -218,7 +218,7 @@ def _device_names(device: Device) -> set[str]:
 
 
 def _document_age(node: Node) -> float:
-    """Return the age of the document, or 0 if the nodes' clocks differ."""
+    """Return the document's age. It is 0 if the nodes' clocks differ."""
     age = time.time() - node.time.timestamp()
     return age if 0.0 <= age <= _MAX_AGE_SECONDS else 0.0
 

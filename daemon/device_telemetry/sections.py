@@ -1,4 +1,4 @@
-"""Sections of a program: computes means, extremes and energy from samples of the devices."""
+"""Computes means, extremes and energy for the sections of a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEMPERATURE = "temperature_celsius"
 
 @dataclass(frozen=True)
 class Sample:
-    """The numbers of the devices at one time, by device name."""
+    """The devices' numbers at one time, by device name."""
 
     time: float
     values: Mapping[str, Mapping[str, float]]
@@ -94,7 +94,7 @@ class Section:
             self.ended = now
 
     def add_period(self, before: Sample, after: Sample) -> None:
-        """Add the period between two samples to the statistics."""
+        """Add the time between two samples to the statistics."""
         spans = [*self._spans, *((start, math.inf) for start in self._starts[:1])]
         seconds = _overlap_seconds(spans, before.time, after.time)
         self.seconds += seconds
@@ -113,7 +113,7 @@ class Section:
             self._statistics.setdefault((name, metric), _Statistics()).add(before[metric], after[metric], seconds)
 
     def _count_energy(self, name: str, before: Sample, after: Sample, spans: Sequence[tuple[float, float]]) -> None:
-        """Add the section's share of the energy between two readings of the counter."""
+        """Add the energy between two samples, in proportion to the section's time."""
         numbers_before, numbers_after = before.values[name], after.values[name]
         begin, end = before.counter_time(name), after.counter_time(name)
         seconds = _overlap_seconds(spans, begin, end)
@@ -150,7 +150,7 @@ class Section:
         return results
 
     def _uncounted_joules(self, name: str) -> float:
-        """Estimate the energy for the time that the counter does not cover."""
+        """Estimate the energy during the time without counter readings."""
         power = self._statistics.get((name, POWER))
         missing = 0.0 if power is None else power.seconds - self._counted_seconds[name]
         return missing * power.weighted_sum / power.seconds if power is not None and missing > _TINY_SECONDS else 0.0
@@ -161,7 +161,7 @@ def _overlap_seconds(spans: Iterable[tuple[float, float]], begin: float, end: fl
 
 
 def add_period(sections: Iterable[Section], before: Sample, after: Sample) -> None:
-    """Add the period between two samples to each section."""
+    """Add the time between two samples to each section."""
     if after.time > before.time:
         for section in sections:
             section.add_period(before, after)

@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def report_usage_error(message: str) -> int:
-    """Print a usage error, and return the exit status for "unknown"."""
+    """Print a usage error, and return the status UNKNOWN."""
     print(f"TELEMETRY UNKNOWN - {message}")
     return _UNKNOWN_STATUS
 
@@ -133,7 +133,7 @@ def _run_checkup(arguments: argparse.Namespace) -> Checkup:
 
 
 def _read_snapshot(arguments: argparse.Namespace) -> Result:
-    """Return the daemon's snapshot or, without a daemon, a snapshot of the sources."""
+    """Return the daemon's snapshot. If no daemon answers, read the sources."""
     from telemetry_daemon.commands import daemons
 
     if arguments.node is not None:
@@ -148,7 +148,7 @@ def _read_snapshot(arguments: argparse.Namespace) -> Result:
 
 
 def _expected_devices(arguments: argparse.Namespace) -> tuple[Mapping[str, int], bool]:
-    """Return the expected devices by vendor, and whether the node seems to have any."""
+    """Return the expected counts by vendor, and whether the node seems to have accelerators."""
     if arguments.demo is not None:
         return {}, True
     if arguments.node is None:

@@ -89,7 +89,7 @@ def find_local_daemon(settings: Settings, credentials: Credentials) -> Address |
 
 
 def _find_connection_error(address: Address, credentials: Credentials, service_uid: int | None) -> NodeError | None:
-    """Send a test request and return its error, or None."""
+    """Send a test request. Return the error, or None if the daemon answers."""
     if service_uid is not None and not _is_served_by(address.port, service_uid):
         return NodeError("no process of the daemon's user listens there")
     try:
@@ -100,7 +100,7 @@ def _find_connection_error(address: Address, credentials: Credentials, service_u
 
 
 def _socket_owner(local_socket: Path) -> int | None:
-    """Return the ID of the user who owns the socket or, without a socket, the socket's folder."""
+    """Return the UID of the socket's owner. If the socket is missing, return its folder's owner."""
     for path in (local_socket, local_socket.parent):
         with contextlib.suppress(OSError):  # the file is missing, or in a folder that this user may not enter
             return path.stat().st_uid

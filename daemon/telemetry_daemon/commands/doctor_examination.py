@@ -76,7 +76,7 @@ def _examine_other_node(arguments: argparse.Namespace) -> Examination:
 def _examine_this_node(
     arguments: argparse.Namespace, root: Path, settings: Settings, findings: Sequence[Finding] = ()
 ) -> tuple[Examination, sources.PolledSources]:
-    """Return the examination of this node, and the polled sources. The examination includes `findings`."""
+    """Examine this node. Return the examination with `findings`, and the polled sources."""
     with load_parsers(find_parsers(settings.parsers.paths)) as loaded:
         options.check_sources(sorted(arguments.source), [loaded_parser.parser.name for loaded_parser in loaded.parsers])
         if not findings:
@@ -115,7 +115,7 @@ def _list_flight_files(state_directory: str) -> tuple[FlightFile, ...]:
 
 
 def _collect_material(arguments: argparse.Namespace, root: Path) -> BundleMaterial:
-    """Collect the material for a bundle, including the errors of an invalid configuration."""
+    """Collect the data for a bundle. Errors in the configuration become findings."""
     inputs, credentials = options.settings_inputs(arguments), daemons.read_credentials(arguments)
     try:
         config = load_with_origins(inputs)

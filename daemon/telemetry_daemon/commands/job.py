@@ -71,7 +71,7 @@ def _default_directory() -> str:
 
 
 def _grant_group_access(folder: OwnFolder, runtime_directory: str) -> None:
-    """As root, change the folder's group from root to the daemon's group."""
+    """If this process is root, give the daemon's group access to the folder."""
     group = files.group_of_service(runtime_directory, _STATE_DIRECTORY)
     if os.geteuid() == 0 and folder.group == 0 != group:
         folder.set_group(group)

@@ -59,7 +59,7 @@ def add_source(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def add_origins(parser: argparse.ArgumentParser, verb: str, demo: str, *flags: str) -> argparse._MutuallyExclusiveGroup:
-    """Add `flags`, of `--node`, `--demo` and `--replay`, as a mutually exclusive group."""
+    """Add `--node`, `--demo` or `--replay` as flags that exclude each other."""
     options: Mapping[str, Mapping[str, Any]] = {
         "--node": {"metavar": "NODE", "help": f"{verb} another node: HOST, HOST:PORT or the URL of its daemon"},
         "--demo": {
@@ -206,7 +206,7 @@ def _parse_recording_time(text: str) -> RecordingTime:
 
 
 def _parse_argument(parse: Callable[[str], T], text: str) -> T:
-    """Return the parsed argument, or raise ArgumentTypeError with the parser's message."""
+    """Return the parsed argument. Raises ArgumentTypeError with the message of `parse`."""
     try:
         return parse(text)
     except ValueError as error:

@@ -96,7 +96,7 @@ def _make_daemon_substitute(settings: Settings) -> Substitute:
 
 
 def _source_report(snapshot: Snapshot, source: str) -> Report | None:
-    """Return a report with a source's part of the snapshot, or None if the source was not read."""
+    """Return the source's readings in the snapshot as a report, or None if it was not read."""
     was_read = any(status.source == source and status.state == "ok" for status in snapshot.sources)
     if snapshot.recorded is not None or not was_read:
         return None

@@ -90,7 +90,7 @@ def _captures_in_file(parser: Parser, path: str) -> list[Capture]:
 
 
 def _recorded_captures(parser: Parser, path: str, content: bytes) -> list[Capture]:
-    """Return the newest capture of each of the source's polls in the recording."""
+    """Return the newest capture of each poll of this parser."""
     newest_by_poll: dict[str, Capture] = {}
     sources: set[str] = set()
     damage = Damage()
@@ -143,7 +143,7 @@ def _parse_capture(parser: Parser, capture: Capture, *, is_one_of_several: bool)
 
 
 def _restore_problems(snapshot: Snapshot, report: Report) -> Snapshot:
-    """Add the problems of a failed report to the snapshot, because the store drops them."""
+    """Add a failed report's problems to the snapshot. The store does not keep them."""
     status = snapshot.sources[0]
     if status.state in ("ok", "no_devices"):
         return snapshot

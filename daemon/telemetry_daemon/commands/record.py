@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = options.settings(arguments)
     with load_parsers(find_parsers(settings.parsers.paths)) as loaded:
         options.check_sections(arguments, settings, loaded.polls)
-        origin, record = _choose_origin(arguments)
+        origin, record = _origin_and_recorder(arguments)
         mask = None if arguments.unmasked else Mask(secrets.token_bytes(32), names_here())
         recorder = _open_recorder(arguments.output)
         try:
@@ -126,8 +126,8 @@ def _make_masking_callback(recorder: Recorder, mask: Mask | None, show_progress:
     return record
 
 
-def _choose_origin(arguments: argparse.Namespace) -> tuple[str, _RecordFunction]:
-    """Return the name of the origin, and the function that records from it."""
+def _origin_and_recorder(arguments: argparse.Namespace) -> tuple[str, _RecordFunction]:
+    """Return the origin's name and its recording function."""
     from telemetry_daemon.commands.daemons import daemon_has_same_settings
 
     if arguments.origin == "daemon" or (arguments.origin is None and daemon_has_same_settings(arguments)):
@@ -200,7 +200,7 @@ def _record_tools(
     poller = Poller(Store("", clock), clock)
     try:
         poller.start(RealNode(loaded, clock, keep_or_stop).sources(settings))
-        wait(math.inf, poller.round_check(poll_now=False))
+        wait(math.inf, poller.round_condition(poll_now=False))
         if progress.end_first_round(gate):
             wait(clock.monotonic() + arguments.duration, lambda: False)
     finally:
@@ -217,7 +217,7 @@ class _Progress:
         self._next_time = self.start = time.monotonic()
 
     def end_first_round(self, gate: FirstResultGate) -> bool:
-        """Start counting the recording time, and return whether to continue recording."""
+        """Start measuring the recording time. Return whether to continue."""
         self._first_round_end = time.monotonic()
         return gate.is_open or bool(gate.failures)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A snapshot to print."""
+    """The snapshot that a command prints, and its origin."""
 
     snapshot: Snapshot
     origin: str = ""
@@ -46,7 +46,7 @@ def render_document(result: Result, output_format: str) -> str:
 def render_table(
     result: Result, detail: Detail, width: int = 0, ids: frozenset[str] | None = None, patterns: Sequence[str] = ()
 ) -> str:
-    """Return the snapshot as a table, by default as wide as the terminal."""
+    """Return the snapshot as a table. By default, its width is the terminal's."""
     from telemetry_exporters.terminal import table as tables
 
     # Lines are wrapped only on a terminal.

@@ -137,11 +137,11 @@ def _choose_reader(arguments: argparse.Namespace, exit_stack: ExitStack) -> _Rea
             opened_tools.append(exit_stack.enter_context(own_readings.open_tools(arguments)))
         return opened_tools[0]()
 
-    return _prefer_daemon(arguments, read_tools) if _is_daemon_sufficient(arguments) else read_tools
+    return _daemon_or_tools_reader(arguments, read_tools) if _is_daemon_sufficient(arguments) else read_tools
 
 
-def _prefer_daemon(arguments: argparse.Namespace, read_tools: _ReadSnapshot) -> _ReadSnapshot:
-    """Return a function that reads the daemon or, if none runs, the tools."""
+def _daemon_or_tools_reader(arguments: argparse.Namespace, read_tools: _ReadSnapshot) -> _ReadSnapshot:
+    """Return a function that reads the daemon. If no daemon answers, the function reads the tools."""
     refusals: list[options.DaemonRefusedError] = []
 
     def read_result() -> Result:

@@ -1,4 +1,4 @@
-"""Validates the configuration and finds parsers in a short-lived process, which saves the daemon 11 MiB."""
+"""Validates the configuration and finds parsers in a short-lived process, to save memory in the daemon."""
 
 from __future__ import annotations
 

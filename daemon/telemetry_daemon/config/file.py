@@ -70,7 +70,7 @@ def load_with_origins(inputs: ConfigInputs) -> LoadedConfig:
 
 
 def path_of(inputs: ConfigInputs) -> str:
-    """Return the path of the requested file, or of the default file."""
+    """Return the path of the configuration file."""
     return inputs.path or inputs.variables().get(FILE_VARIABLE) or inputs.default_path
 
 
@@ -164,7 +164,7 @@ def _is_reserved(variable: str) -> bool:
 
 
 def _find_setting(variable: str) -> tuple[SettingRow, KeyPath] | None:
-    """Return the setting that the environment variable sets, and its path, or None."""
+    """Return the setting that an environment variable sets, and the setting's path."""
     for row in sorted((row for row in settings_rows() if row.variable), key=lambda row: -len(row.path)):
         pattern = "_".join("(.+)" if part in PLACEHOLDERS else part.upper() for part in row.path)
         match = re.fullmatch(VARIABLE_PREFIX + pattern, variable)
@@ -191,7 +191,7 @@ def _flag_value(row: SettingRow, value: object) -> object:
 
 
 def _parse_value(row: SettingRow, text: str) -> object:
-    """Parse the text of a variable or flag. Return an invalid text unchanged, for the validation."""
+    """Parse the text of a setting. Return an invalid text unchanged, so that validation rejects it."""
     if row.kind == "number":
         return _parse_number(text)
     if row.kind == "switch":

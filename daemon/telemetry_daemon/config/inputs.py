@@ -116,7 +116,7 @@ def _read_path(path: str | None, environment: Mapping[str, str], setting: tuple[
 
 
 def _read_config_file(path: str | None, environment: Mapping[str, str]) -> bytes:
-    """Return the content of the requested file, or of the default file, which may be missing."""
+    """Return the configuration file's content. The default file may be missing."""
     requested_path = path or environment.get(FILE_VARIABLE)
     try:
         return read_file(requested_path or DEFAULT_FILE, MAX_FILE_BYTES)

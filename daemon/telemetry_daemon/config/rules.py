@@ -90,7 +90,7 @@ PATH_RULES = (check_absolute_path, check_absolute_path_or_empty, check_textfile_
 
 
 def check_route(text: str) -> str:
-    """Accept a path for the metrics page, unless another page has this path."""
+    """Accept a URL path that no other page uses."""
     if _ROUTE.match(text) is None:
         raise ValueError(f"must start with / and consist of letters, digits, . _ ~ - and /, not {quoted(text)}")
     if {".", ".."} & set(text.split("/")):
@@ -103,7 +103,7 @@ def check_route(text: str) -> str:
 
 
 def check_listen_address(text: str) -> str:
-    """Accept a well-formed listening address, even of another machine."""
+    """Accept a well-formed address. It need not belong to this machine."""
     if not text.isprintable():
         raise ValueError(f"must be an address without control characters, not {quoted(text)}")
     try:

@@ -220,7 +220,7 @@ class PrivacySettings:
 
 @dataclass(frozen=True, slots=True)
 class FlightRecorderSettings:
-    """The recording of the minutes before a card was lost, throttled or had an error, or before a source failed."""
+    """The recording of the minutes before an alarm, such as a lost card or a failed source."""
 
     enabled: bool = field(
         default=True,
@@ -234,7 +234,7 @@ class FlightRecorderSettings:
 
 @dataclass(frozen=True, slots=True)
 class RankSettings:
-    """The job's rank table, this node's server ID in it, and whether a number replaces the ID in the metrics."""
+    """The job's rank table, and this node's server ID in the table."""
 
     table: str = ""
     server: str = ""

@@ -39,7 +39,7 @@ _FILE_HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """All properties of a setting. Its `path` has placeholders for names."""
+    """All properties of a setting. `path` has placeholders instead of names."""
 
     path: KeyPath
     kind: SettingKind
@@ -86,7 +86,7 @@ def settings_rows() -> tuple[SettingRow, ...]:
 
 
 def placeholder_path(path: KeyPath) -> KeyPath:
-    """Return the path with placeholders instead of names, as in the table."""
+    """Replace the names in a path with placeholders."""
     return tuple(_PLACEHOLDER_BY_SECTION.get(parent, part) for parent, part in zip(("", *path), path, strict=False))
 
 

@@ -44,7 +44,7 @@ _MESSAGE_BY_ERROR_TYPE: Mapping[str, str] = {
 
 
 def validate(document: Document, inputs: ConfigInputs, problems: Sequence[str]) -> Settings:
-    """Return the document's settings, or raise ConfigError with `problems` and all errors found here."""
+    """Return the settings, or raise ConfigError with all errors, including `problems`."""
     unknown_names = _unknown_names(document, inputs)
     try:
         values = _model(Settings).model_validate(document.data).model_dump()
@@ -236,7 +236,7 @@ def _range_error(_setting_path: KeyPath, error: Mapping[str, Any]) -> str:
 
 
 def _find_line(text: str, path: Sequence[str]) -> int | None:
-    """Return the number of the line that sets the path, or of its section's heading, or None."""
+    """Return the number of the line that sets the path, or of the section's heading."""
     best_match: tuple[int, int] | None = None
     for line_number, key in _numbered_keys(text):
         is_prefix = list(key) == list(path[: len(key)])

@@ -1,1 +1,1 @@
-"""The examinations of `telemetry doctor`: pure functions that derive findings from collected facts."""
+"""The examinations of `telemetry doctor`, which read the node and derive findings."""

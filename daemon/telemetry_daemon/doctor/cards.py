@@ -51,12 +51,12 @@ class VendorSources:
 
     @property
     def is_working(self) -> bool:
-        """Return whether the vendor's cards are read, or deliberately paused, and no source has problems."""
+        """Return whether the vendor's cards are read or paused, without problems."""
         return bool(self.read_by or self.paused) and not self.failed and not self.incomplete
 
 
 def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection[str] = ()) -> VendorSources:
-    """Group a vendor's sources by state."""
+    """Group a vendor's sources by state. `complete_sources` never count as incomplete."""
     devices = [device for device in snapshot.devices if device.vendor == vendor and device.up]
     reading_sources = {reading.source for device in devices for reading in device.readings}
     statuses = [status for status in snapshot.sources if status.vendor == vendor or status.source in reading_sources]
@@ -81,7 +81,7 @@ def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection
 
 
 def device_faults(snapshots: Sequence[Snapshot], recordings: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield each device fault once, with its newest recording from `recordings`."""
+    """Yield each device fault once. `recordings` maps kinds of faults to files."""
     reported: set[tuple[str, str]] = set()
     for snapshot in snapshots:
         verdict = judge(snapshot)
@@ -208,7 +208,7 @@ def _remedy_for_denial(machine: Machine, error: int, node: DeviceNode) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One vendor's cards in one source's list."""
+    """The cards of one vendor that a source lists."""
 
     source: str
     vendor: str
@@ -218,7 +218,7 @@ class Listing:
 
 
 def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> Iterator[Listing]:
-    """Yield a listing for each vendor whose cards the source lists."""
+    """Yield one listing for each vendor of the listed devices."""
     physical_devices = [device for device in devices if device.parent is None]
     for vendor in sorted({device.vendor for device in physical_devices}):
         addresses = [device.bus_id for device in physical_devices if device.vendor == vendor]
@@ -227,7 +227,7 @@ def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> 
 
 
 def container_listings(machine: Machine, listed: Sequence[Listing], expected: Mapping[str, int]) -> tuple[Listing, ...]:
-    """Return the listings that are incomplete for the node, but complete for its container."""
+    """Return the incomplete listings that show all cards of this container."""
     if not machine.container:
         return ()
 
@@ -254,7 +254,7 @@ def notes(machine: Machine, container_listings: Iterable[Listing]) -> Iterator[s
 def contradictions(
     bus_addresses: Mapping[str, Sequence[str]], listed: Sequence[Listing], devices: Sequence[MergedDevice]
 ) -> Iterator[Finding]:
-    """Yield differences between the PCI bus, the sources and the merged devices."""
+    """Yield findings about differences between the PCI bus, the sources and the merged devices."""
     for listing in listed:
         addresses = frozenset(map(_pci_slot, bus_addresses.get(listing.vendor, ())))
         # If there are no addresses, this process cannot see the bus.

@@ -200,7 +200,7 @@ class LocalDaemon:
 
 
 def probe(addresses: Iterable[Address], credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
-    """Return `daemon` with the first report that an address returns, or with the reason why none does."""
+    """Try each address until a daemon answers. Return `daemon` with its report or the failure."""
     unanswered_daemon = None
     for address in addresses:
         daemon = _try_address(address, credentials, page_path, daemon)
@@ -238,7 +238,7 @@ def _is_broken(error: NodeError, address: Address) -> bool:
 
 
 def findings(own: Snapshot, daemon: LocalDaemon) -> Iterator[Finding]:
-    """Yield findings about a daemon that does not answer, or that differs from this command."""
+    """Yield findings about a daemon that does not answer or differs from this command."""
     return (Finding(_DAEMON, what, remedy) for what, remedy in _problems_and_remedies(own, daemon))
 
 

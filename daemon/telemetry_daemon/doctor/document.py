@@ -61,7 +61,7 @@ class DeviceNodeJson:
 
 @dataclass(frozen=True, slots=True)
 class LimitsJson:
-    """The limits of the command, which in a container are also those of the daemon."""
+    """The limits of the command. In a container, the daemon has the same limits."""
 
     memory_bytes: int | None
     tasks: int | None

@@ -29,7 +29,7 @@ _OUTPUT_NOUNS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What was read about this node, or about the `other` node, and the findings."""
+    """The data that was read about a node, and the findings. `other` is another node's daemon."""
 
     snapshot: Snapshot
     examined_sources: tuple[ExaminedSource, ...]
@@ -49,7 +49,7 @@ class Examination:
 
 
 def examine(examined: Examination) -> Examination:
-    """Return the examination with the findings and notes that follow from its data."""
+    """Return the examination with its findings and notes."""
     listings = cards.container_listings(examined.machine, examined.listings, examined.expected)
     findings = _findings(examined, {listing.source for listing in listings})
     return replace(examined, findings=tuple(findings), notes=tuple(cards.notes(examined.machine, listings)))

@@ -201,7 +201,7 @@ def _hides_from_groups(options: Mapping[str, str], groups: Collection[int]) -> b
 
 
 def read_folders(settings: Settings) -> tuple[Folder, ...]:
-    """Return the daemon's folders, except missing folders that can be created."""
+    """Return the daemon's folders. Missing folders are omitted if they can be created."""
     state = settings.state
     paths = {"state.directory": state.directory, "state.runtime_directory": state.runtime_directory}
     return tuple(folder for setting, path in paths.items() if (folder := _folder_at(setting, Path(path))) is not None)
@@ -214,7 +214,7 @@ def _folder_at(setting: str, path: Path) -> Folder | None:
         return _missing_folder(setting, path)
     except OSError as error:
         return Folder(setting, str(path), f"cannot be examined: {error.strerror or error}")
-    trouble, owner = "", _other_owner(status.st_uid)
+    trouble, owner = "", _foreign_owner(status.st_uid)
     try:
         if not owner:
             OwnFolder.at(path).close()
@@ -240,9 +240,9 @@ def _missing_folder(setting: str, path: Path) -> Folder | None:
     if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK) and not parent.is_relative_to("/proc"):
         return None
     trouble = f"cannot be created in {parent}: set {setting} to another folder"
-    return Folder(setting, str(path), trouble, _other_owner(parent.stat().st_uid))
+    return Folder(setting, str(path), trouble, _foreign_owner(parent.stat().st_uid))
 
 
-def _other_owner(user_id: int) -> str:
-    """Return the user's name, or "" if this process has that user's rights."""
+def _foreign_owner(user_id: int) -> str:
+    """Return the owner's name, or "" if this process has the owner's rights."""
     return "" if os.geteuid() in (0, user_id) else user_name(user_id)

@@ -26,7 +26,7 @@ _CONTAINER_MARKERS = ((".dockerenv", "Docker"), ("run/.containerenv", "Podman"))
 
 @dataclass(frozen=True, slots=True)
 class DeviceNode:
-    """A device node, its possible vendors, and why it cannot be opened (errno)."""
+    """A device node and its possible vendors. `refusal` is the errno of a failed open."""
 
     path: str
     vendors: tuple[str, ...]

@@ -69,7 +69,7 @@ class BundleMaterial:
 
 
 def add_members(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
-    """Add all members. Identities that occur in the captures are masked in every member."""
+    """Add all members. Every member is masked with the identities from the captures."""
     recording = _create_recording(bundle, mask, material)
     view = material.examined.daemon.view
     if view is not None:
@@ -88,7 +88,7 @@ def add_members(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
 
 
 def _create_recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> Member:
-    """Return a recording with the captures of the daemon's last minutes and of this command."""
+    """Return a recording of this command's captures, preceded by the daemon's latest captures."""
     previous_count = mask.replacement_count
     lines = [capture_line(mask.masked_capture(capture, report)) for capture, report in material.polled.captures]
     earlier_lines: list[bytes] = []
@@ -112,7 +112,7 @@ def _earlier_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list
     end_time = time.monotonic() + _MAX_MASKING_SECONDS
     while captures and time.monotonic() < end_time:
         capture = captures.pop()
-        lines.append(capture_line(mask.masked_capture(capture, _report_of(capture, material.polled))))
+        lines.append(capture_line(mask.masked_capture(capture, _built_in_report(capture, material.polled))))
         max_bytes -= len(lines[-1])
         if max_bytes < 0:
             lines.pop()
@@ -120,8 +120,8 @@ def _earlier_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list
     return lines[::-1]
 
 
-def _report_of(capture: Capture, polled: PolledSources) -> Report | None:
-    """Return the report whose identities the mask learns, or None for plugins."""
+def _built_in_report(capture: Capture, polled: PolledSources) -> Report | None:
+    """Parse a capture of a built-in parser. Return None for a plugin's capture."""
     source = next((source for source in polled.examined_sources if source.status.source == capture.source), None)
     return report_of(capture, source.parser) if source is not None and source.is_built_in else None
 

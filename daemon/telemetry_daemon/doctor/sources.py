@@ -99,7 +99,7 @@ class ExaminedSource:
 
 @dataclass(frozen=True, slots=True)
 class PolledSources:
-    """The result of polling the sources, with all captures in order of arrival."""
+    """The result of polling the sources. The captures are in order of arrival."""
 
     snapshot: Snapshot
     examined_sources: tuple[ExaminedSource, ...]
@@ -110,7 +110,7 @@ class PolledSources:
 def poll_sources(
     loaded: ParserSet, settings: Settings, only: Sequence[str], root: Path, on_waiting: Callable[[Sequence[str]], None]
 ) -> PolledSources:
-    """Poll all sources once, or those in `only`."""
+    """Poll and examine the sources in `only`, by default all sources."""
     received: list[tuple[Capture, Report | None]] = []
 
     def keep_capture(capture: Capture, report: Report | None) -> None:

@@ -35,7 +35,7 @@ class UnsafeError(PermissionError):
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """A folder, link or file on the way to the end of a path."""
+    """A folder, link or file along a path."""
 
     path: Path
     status: os.stat_result
@@ -57,17 +57,17 @@ class PathStep:
 
     @property
     def is_protected(self) -> bool:
-        """Return whether no other user can replace this user's files in this folder."""
+        """Return whether only this user and root can replace this user's files in the folder."""
         return self.is_ours and (not self.is_shared() or self.is_sticky)
 
     def is_shared(self, groups: Container[int] = (ROOT,)) -> bool:
-        """Return whether users other than the owner and these groups may write to this step."""
+        """Return whether anyone except the owner and these groups may write."""
         shared_bits = stat.S_IWOTH | (0 if self.status.st_gid in groups else stat.S_IWGRP)
         return bool(self.status.st_mode & shared_bits)
 
 
 def open_path(path: Path, visit: Callable[[PathStep], None]) -> int:
-    """Return an O_PATH descriptor, after calling `visit` for each step from /."""
+    """Open a path with O_PATH. Call `visit` for each folder, link and file on the way."""
     current, link_count = Path("/"), 0
     remaining_names = list(reversed(path.absolute().parts[1:]))
     with ExitStack() as open_descriptors:
@@ -170,7 +170,7 @@ def _close_on_exit(open_descriptors: ExitStack, descriptor: int) -> int:
 
 
 def _open_step(name: str, folder_descriptor: int) -> int:
-    """Return an O_PATH descriptor of a file or folder, after triggering automount."""
+    """Open a file or folder with O_PATH. Opening a folder triggers automount."""
     try:
         return os.open(name, _STEP_FLAGS | os.O_DIRECTORY, dir_fd=folder_descriptor)
     except NotADirectoryError:  # the name is a link or a file
@@ -204,7 +204,7 @@ def remove(folder_descriptor: int, name: str) -> None:
 
 @contextlib.contextmanager
 def open_for_listing(parent_descriptor: int, name: str = ".") -> Iterator[int]:
-    """Open a folder, but not through a link, to list it or to change its owner."""
+    """Yield a descriptor to list a folder or change its owner. Links are refused."""
     descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent_descriptor)
     try:
         yield descriptor
@@ -274,8 +274,8 @@ def append(descriptor: int, content: bytes) -> None:
         raise
 
 
-def other_writer(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
-    """Return a message if another user could replace the file, else None. Raises OSError."""
+def replacement_risk(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
+    """Return how another user could replace the file, or None. Raises OSError."""
     real_path = path.resolve(strict=True)
     # Further up, the sticky bit is sufficient protection, as in /tmp.
     strict_paths = (real_path, real_path.parent)

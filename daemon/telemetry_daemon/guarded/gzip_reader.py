@@ -85,7 +85,7 @@ class GzipReader(io.RawIOBase):
         return compressed
 
     def _data_before_damage(self) -> bytes:
-        """Return the data between the last output and a damaged byte."""
+        """Decompress the rest of the member up to the damaged byte."""
         self._compressed.seek(self._stream_start + self._member_start)
         skipped_bytes, data = self._output_bytes - self._member_output_start, bytearray()
         try:
@@ -99,7 +99,7 @@ class GzipReader(io.RawIOBase):
         return bytes(data)
 
     def _start_member(self) -> None:
-        """Start the next member, or end at the padding after the last member."""
+        """Begin the next member. After the last one, the stream ends."""
         compressed = self._decompressor.unused_data or self._read_compressed()
         compressed = compressed.lstrip(b"\0")
         if not compressed:
@@ -115,7 +115,7 @@ class GzipReader(io.RawIOBase):
 
 
 def _decompress_slowly(compressed: BinaryIO, fast_bytes: int) -> Iterator[bytes]:
-    """Yield the data of a member, byte by byte after `fast_bytes`. Raises zlib.error."""
+    """Yield the member's data. After `fast_bytes`, decompress byte by byte. Raises zlib.error."""
     decompressor = standard_zlib.decompressobj(GZIP)
     while not decompressor.eof and (pending := compressed.read(_COMPRESSED_CHUNK_BYTES)):
         while pending and fast_bytes:

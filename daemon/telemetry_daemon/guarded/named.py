@@ -53,7 +53,7 @@ def remove(path: Path) -> None:
 
 
 def open_stream(path: Path) -> int | None:
-    """Return a descriptor to write to a device or pipe, or None. Raises OSError."""
+    """Open a device or pipe for writing. Return None if the path is a regular file or missing."""
     match = _STREAM_PATH.match(str(path))
     if match is not None:
         return os.dup(_STREAMS[match[1]] if match[1] else int(match[2] or match[3]))
@@ -63,7 +63,7 @@ def open_stream(path: Path) -> int | None:
 
 
 def open_existing(path: Path) -> int | None:
-    """Return a descriptor to read a regular file, or None. Raises OSError."""
+    """Open a regular file for reading. Return None if there is none."""
     with _open_folder_of(path) as folder:
         status = folders.status_of(folder, path.name)
         if status is None or not stat.S_ISREG(status.st_mode):
@@ -140,7 +140,7 @@ def _create_or_open(folder: int, name: str) -> tuple[int, bool]:
 
 
 def _open_device(folder: int, name: str, status: os.stat_result) -> int:
-    """Return a descriptor to write to a device or to this user's pipe."""
+    """Open a device, or a pipe of this user, for writing."""
     if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, "it is a link, which is not followed", name)
     if stat.S_ISDIR(status.st_mode):
@@ -157,7 +157,7 @@ def _open_device(folder: int, name: str, status: os.stat_result) -> int:
 
 @contextlib.contextmanager
 def new_socket() -> Iterator[socket.socket]:
-    """Yield a Unix socket. Close it only if the block raises an exception."""
+    """Yield a Unix socket, which stays open unless the block raises an exception."""
     unix_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         yield unix_socket
@@ -188,7 +188,7 @@ def has_listener(path: Path) -> bool:
     return True
 
 
-def is_own_user(connection: socket.socket) -> bool:
+def is_own_user_or_root(connection: socket.socket) -> bool:
     """Return whether the peer runs as this user or as root."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _, uid, _ = _CREDENTIALS.unpack(credentials)
@@ -197,7 +197,7 @@ def is_own_user(connection: socket.socket) -> bool:
 
 def is_own_user_or_group(connection: socket.socket) -> bool:
     """Return whether the peer runs as this user or group, or as root."""
-    if is_own_user(connection):
+    if is_own_user_or_root(connection):
         return True
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     groups = array.array("I", [_CREDENTIALS.unpack(credentials)[2]])

@@ -200,7 +200,7 @@ def _give_folder(name: str, parent_descriptor: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileVersion:
-    """The state of a file, to detect changes. `changed` is in nanoseconds."""
+    """A file's state, to detect changes. `changed` is a time in nanoseconds."""
 
     inode: int
     size: int
@@ -262,7 +262,7 @@ class Inbox:
 
 
 def _open_inbox(path: Path, find_problem: Callable[[PathStep], str]) -> tuple[int, PathStep]:
-    """Return a descriptor and the status of a folder, or raise UnsafeError."""
+    """Open a folder, and return its descriptor and status. Raises UnsafeError if it has a problem."""
     path_descriptor = open_folder(path)
     try:
         step = PathStep(path, os.fstat(path_descriptor))
@@ -275,7 +275,7 @@ def _open_inbox(path: Path, find_problem: Callable[[PathStep], str]) -> tuple[in
 
 
 def _public_folder_problem(step: PathStep) -> str:
-    """Return why a folder for all users is refused, or an empty string."""
+    """Return why the folder is unsafe for several users, or ""."""
     if not step.is_ours:
         return f"{step.path} belongs to user {step.status.st_uid}: chown root {step.path}"
     if step.is_shared(groups=()) and not step.is_sticky:

@@ -52,7 +52,7 @@ class StandIns:
         return prefix + "".join(_with_case_of(old, next(replacements)) if old.isalnum() else old for old in body)
 
     def for_whole_number(self, value: str) -> str:
-        """Return the stand-in for a decimal identity that other sources print in hexadecimal."""
+        """Return a decimal number's stand-in, which matches the stand-in of its hexadecimal form."""
         return str(int(self._replace_each(f"{int(value):x}", _replace_hex_digit), 16))
 
     def for_address(self, value: str) -> str:
@@ -71,7 +71,7 @@ class StandIns:
         return self._stand_ins[value]
 
     def _unused_stand_in(self, value: str, derive: Callable[[str, bytes], str]) -> str:
-        """Return a stand-in that differs from all earlier ones, if possible."""
+        """Return a stand-in that was not used before, if possible."""
         taken = []
         for attempt in range(_MAX_ATTEMPTS):
             stand_in = derive(value, self._hash_bytes(value, attempt))

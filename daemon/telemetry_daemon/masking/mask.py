@@ -33,7 +33,7 @@ _LOGINS = ("USER", "LOGNAME", "SUDO_USER")
 
 
 class Mask:
-    """Masks known and likely identities, including `names` of hosts and people. Thread-safe."""
+    """Masks identities, such as serial numbers and the `names` of hosts and people. Thread-safe."""
 
     def __init__(self, key: bytes, names: Iterable[str]) -> None:
         self._lock = threading.Lock()
@@ -57,9 +57,9 @@ class Mask:
         return self._replacement_count
 
     def learn(self, report: Report) -> None:
-        """Add the identities in a report to those that are masked."""
+        """Mask the identities in this report from now on."""
         with self._lock:
-            self._known = self._with_identities(report)
+            self._learn(report)
 
     def masked_text(self, text: str, key: str = "") -> str:
         """Return the masked text. `key` is the key that precedes the text, if there is one."""
@@ -67,19 +67,19 @@ class Mask:
             return self._mask_text(text, treatment_of_key(key) if key else None)
 
     def masked_name(self, text: str) -> str:
-        """Return a name in which all words except harmless words are replaced."""
+        """Return a name in which all words are masked, except harmless words."""
         with self._lock:
             return self._mask_text(text, "names")
 
     def masked_plain(self, document: Plain) -> Plain:
-        """Return a document without identities."""
+        """Return the document with all identities masked."""
         with self._lock:
             return self._mask_plain(document, None)
 
     def masked_capture(self, capture: Capture, report: Report | None) -> Capture:
         """Return the masked capture, after learning the identities in its report."""
         with self._lock:
-            self._known = self._with_identities(Report() if report is None else report)
+            self._learn(Report() if report is None else report)
             return self._mask_capture(capture)
 
     def _mask_capture(self, capture: Capture) -> Capture:
@@ -91,11 +91,10 @@ class Mask:
             failure=None if failure is None else replace(failure, text=self._mask_text(failure.text)),
         )
 
-    def _with_identities(self, report: Report) -> KnownIdentities:
-        """Return the known identities and those of the report."""
+    def _learn(self, report: Report) -> None:
         identities = {text for device in report.devices for text in (device.uuid, device.serial) if text}
         self._known.ids.add(text for text in identities if len(text) >= _MIN_ID_LENGTH and is_identifying(text))
-        return replace(
+        self._known = replace(
             self._known,
             processes=tuple({(str(process.pid), process.name) for process in report.processes if process.name}),
             harmless=frozenset((*_measured_numbers(report), *_versions(report))),
@@ -116,7 +115,7 @@ class Mask:
         return tuple(self._mask_text(text) for text in texts)
 
     def _mask_line(self, line: tuple[str, ...]) -> tuple[str, ...]:
-        """Mask a command line's words together, because a flag announces its value."""
+        """Mask the words of a command line together, because a flag precedes its value."""
         masked_words = self._mask_text("\t".join(line)).split("\t")
         return tuple(masked_words) if len(masked_words) == len(line) else self._mask_texts(line)
 
@@ -165,7 +164,7 @@ def _library_calls(request: Request) -> Collection[str]:
 
 
 def _versions(report: Report) -> Iterator[str]:
-    """Yield versions in the report that look like public IP addresses."""
+    """Yield the report's versions that look like public IP addresses."""
     texts = [device.driver or "" for device in report.devices]
     texts += [text for facts in (report.facts, *(device.facts for device in report.devices)) for _, text in facts]
     for quad in _DOTTED_QUAD.findall(" ".join(text for text in texts if _ONE_WORD.match(text))):

@@ -89,7 +89,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class KnownIdentities:
-    """The identities, names and processes to mask, and the words and models to keep."""
+    """The identities, names and processes to mask. Words in `harmless` and `models` are kept."""
 
     ids: WholeWords = field(default_factory=WholeWords)
     names: WholeWords = field(default_factory=WholeWords)
@@ -105,16 +105,15 @@ class KnownIdentities:
 
 def find_secrets(text: str, identities: KnownIdentities, key_treatment: Treatment | None = None) -> list[Secret]:
     """Return the secrets in a string, in order and without overlaps."""
-    if len(text) <= _MAX_CACHED_LENGTH and _looks_harmless(text, key_treatment) and not identities.occur_in(text):
+    if len(text) <= _MAX_CACHED_LENGTH and not (_looks_identifying(text, key_treatment) or identities.occur_in(text)):
         return []
     return sorted(_search(text, identities, key_treatment).found, key=lambda secret: secret.start)
 
 
 @lru_cache(maxsize=1 << 14)
-def _looks_harmless(text: str, key_treatment: Treatment | None) -> bool:
-    """Return whether nothing in the text looks like an unknown identity."""
+def _looks_identifying(text: str, key_treatment: Treatment | None) -> bool:
     search = _search(text, KnownIdentities(), key_treatment)
-    return not search.found and not search.has_examined
+    return bool(search.found) or search.has_examined_text
 
 
 def _search(text: str, identities: KnownIdentities, key_treatment: Treatment | None) -> _Search:
@@ -136,12 +135,12 @@ def _search(text: str, identities: KnownIdentities, key_treatment: Treatment | N
     search.examine(_process_name_spans(text, identities.processes))
     if key_treatment == "names":
         search.examine([(0, len(text), key_treatment)])
-    search.add_unexamined((start, end, "whole") for start, end in words.odd_spans(text, identities.harmless))
+    search.add_unexamined((start, end, "whole") for start, end in words.secret_spans(text, identities.harmless))
     return search
 
 
 class _Search:
-    """The secrets found so far in a string."""
+    """Collects the secrets in a string."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -149,19 +148,16 @@ class _Search:
         self.found: list[Secret] = []
 
     @property
-    def has_examined(self) -> bool:
-        """Return whether any part of the text was examined."""
+    def has_examined_text(self) -> bool:
         return any(self._examined)
 
     def examine(self, spans: Iterable[tuple[int, int, Treatment]]) -> None:
-        """Add the secrets in spans that were not examined before."""
         for start, end, treatment in spans:
             if treatment in _WORD_BY_WORD or not any(self._examined[start:end]):
                 self.add_unexamined(self._spans_to_mask(start, end, treatment))
                 self._examined[start:end] = b"\1" * (end - start)
 
     def add_unexamined(self, spans: Iterable[tuple[int, int, Kind]]) -> None:
-        """Add secrets for the spans that were not examined before."""
         for start, end, kind in spans:
             if not any(self._examined[start:end]):
                 self.found.append(Secret(start, end, kind))
@@ -174,7 +170,7 @@ class _Search:
         if treatment == "each":
             yield from ((*match.span(), "whole") for match in _WORD.finditer(self._text, start, end))
         if treatment in _WORD_BY_WORD:
-            yield from ((start + left, start + right, "whole") for left, right in words.odd_spans(text, frozenset()))
+            yield from ((start + left, start + right, "whole") for left, right in words.secret_spans(text, frozenset()))
         if treatment == "names":
             yield from ((start + left, start + right, "whole") for left, right in words.name_spans(text))
 
@@ -186,7 +182,7 @@ def _spans_of_shape(text: str, shape: Shape, harmless: frozenset[str]) -> Iterat
 
 
 def _process_name_spans(text: str, processes: Iterable[tuple[str, str]]) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the spans of process names near a key or their PID."""
+    """Yield the spans of process names that follow a key or are near their PID."""
     for pid, name in processes:
         start = text.find(name)
         while start >= 0:
@@ -221,14 +217,14 @@ def _cells_below(text: str) -> Iterator[tuple[int, int, Treatment]]:
 
 
 def _name_columns(line: str) -> list[tuple[int, int]]:
-    """Return the spans of the headings in this line whose columns contain names."""
+    """Return the spans of headings, such as `Node`, whose columns contain names."""
     if len(line) > _MAX_LINE_LENGTH or not _BLANK_HEADING.match(line):
         return []
     return [match.span() for match in _WORD.finditer(line) if _is_heading_of_names(match[0])]
 
 
 def _is_heading_of_names(word: str) -> bool:
-    """Return whether names are below this heading, as below `Node`."""
+    """Return whether a column with this heading, such as `Node`, contains names."""
     return word == "Node" or (word.isalpha() and treatment_of_key(word) == "names")
 
 

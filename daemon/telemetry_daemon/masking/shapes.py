@@ -72,7 +72,7 @@ _MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A pattern of values to mask, in strings that contain one of the words in `needs`."""
+    """A pattern of values to mask. It is only searched in texts with one of the words in `needs`."""
 
     pattern: re.Pattern[str]
     treatment: Treatment
@@ -85,7 +85,7 @@ class Shape:
 
 
 def is_identifying(value: str) -> bool:
-    """Return whether a value after a key is an identity, unlike `N/A` or zeros."""
+    """Return whether a key's value is an identity. `N/A` and zeros are not."""
     if len(value) > 1 and len(set(value.lower().removeprefix("0x")) - set("-: ")) == 1 and not value.isdigit():
         return False
     words = re.findall(r"[^\W_]+", value.lower())
@@ -93,7 +93,7 @@ def is_identifying(value: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Return whether the text is an IP address of a machine, unlike 127.0.0.1."""
+    """Return whether the text is the IP address of a machine. 127.0.0.1 is not."""
     address = _parse_address(text)
     return address is not None and not (address.is_loopback or address.is_unspecified or text.startswith("255."))
 
@@ -121,7 +121,7 @@ def _is_numbered_id(match: re.Match[str]) -> bool:
 
 
 def _is_not_version(match: re.Match[str]) -> bool:
-    """Return whether a dotted quad is an IP address rather than a version."""
+    """Return whether four numbers with dots are an IP address rather than a version."""
     value = match["value"]
     if not is_address(value):
         return False
@@ -132,20 +132,20 @@ def _is_not_version(match: re.Match[str]) -> bool:
 
 
 def _has_many_digits(match: re.Match[str]) -> bool:
-    """Return whether a hexadecimal number looks like an identity, unlike a mask."""
+    """Return whether a hexadecimal number is long and varied enough for an identity."""
     digits = match["value"].lower().removeprefix("0x").lstrip("0")
     return len(digits) > 8 and len(set(digits)) > 2  # eight digits may be a 32-bit word
 
 
 def _is_base64(match: re.Match[str]) -> bool:
-    """Return whether a string looks like a base64 key, unlike a path."""
+    """Return whether a string looks like a base64 key rather than a path."""
     return not match["value"].startswith("/") and all(
         re.search(character_class, match["value"]) for character_class in ("[a-z]", "[A-Z]", "[0-9]")
     )
 
 
 def _is_uuid_beginning(match: re.Match[str]) -> bool:
-    """Return whether the match begins a UUID, unlike two numbers."""
+    """Return whether the match is the beginning of a UUID rather than two numbers."""
     head = match["value"].partition("-")[0]
     return (head.isupper() and head.isalpha()) or (_is_specific(match) and not head.isdigit() and not head.isalpha())
 
@@ -155,7 +155,7 @@ def _is_specific(match: re.Match[str]) -> bool:
 
 
 def _is_measured_value(match: re.Match[str]) -> bool:
-    """Return whether a number follows a key for measurements, such as `bytes`."""
+    """Return whether the key before the number, such as `bytes`, is that of a measurement."""
     return _MEASURE_BEFORE.search(match.string[max(0, match.start() - 80) : match.start()]) is not None
 
 
@@ -279,7 +279,7 @@ _MAX_KEY_LENGTH = 60
 
 @functools.lru_cache(maxsize=4096)
 def treatment_of_key(key: str) -> Treatment | None:
-    """Return the treatment of this key's value, or None."""
+    """Return how to mask this key's value, or None."""
     if len(key) > _MAX_KEY_LENGTH:
         return None
     return next((treatment for pattern, treatment in _KEY_PATTERNS if pattern.search(key)), None)

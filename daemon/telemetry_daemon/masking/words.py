@@ -80,7 +80,7 @@ _MIN_PART_LENGTH = 5
 
 
 def name_spans(text: str) -> Iterator[Span]:
-    """Yield the spans of the words in a path or command line that are not harmless."""
+    """Yield the spans of the words in a path or command line, except harmless words."""
     for match in _NAME.finditer(text):
         if not is_harmless(match[0]):
             yield match.span()
@@ -97,7 +97,7 @@ def is_harmless(word: str) -> bool:
 
 
 def may_be_name(word: str) -> bool:
-    """Return whether a word may be masked as a name, unlike `gpu` or `card0`."""
+    """Return whether a word is distinctive enough to mask it as a name. `gpu` and `card0` are not."""
     if len(word) < _MIN_KNOWN_NAME_LENGTH or _NUMBER.match(word):
         return False
     parts = _NAME.findall(word)
@@ -115,13 +115,13 @@ def _is_tool_part(part: str) -> bool:
 
 
 def _is_tool_word(word: str) -> bool:
-    """Return whether tools print this word, or print the word without its index."""
+    """Return whether tools print this word, perhaps with an index, as in `gpu0`."""
     stem = word.rstrip("0123456789")
     return word in TOOL_WORDS or (stem in TOOL_WORDS - HOST_WORDS and word[len(stem) :] in _PARTITION_INDICES)
 
 
-def odd_spans(text: str, harmless: frozenset[str]) -> Iterator[Span]:
-    """Yield the spans of the words in a tool's output that look like identities."""
+def secret_spans(text: str, harmless: frozenset[str]) -> Iterator[Span]:
+    """Yield the spans of words that look like identities and are not in `harmless`."""
     for match in _TOKEN.finditer(text):
         token = match[0]
         if len(token) < 4 or token.isalpha():  # words of up to three characters are indices or units

@@ -1,4 +1,4 @@
-"""Runs a parser in a worker, and checks each report against the parser's declaration."""
+"""Runs a parser in a worker, and checks each report against the parser's description."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DeviceItem = TypeVar("DeviceItem", Event, Process)
 
 
 def checked_report(report: Report, parser: DescribedParser) -> Report:
-    """Return the report without invalid parts, or a failed report."""
+    """Return the report without its invalid parts. An invalid device list makes the report fail."""
     list_errors = _device_list_errors(report.devices, parser.vendor)
     if list_errors:
         return Report(outcome="failed", reason="internal", problems=_to_problems(parser.name, list_errors))
@@ -61,7 +61,7 @@ def _is_whole_device(devices: tuple[Device, ...], index: int) -> bool:
 
 
 def _checked_device(device_index: int, device: Device, errors: list[str]) -> Device:
-    """Return the device without invalid values, and append an error for each."""
+    """Return the device without invalid values. The errors are appended to `errors`."""
     index, bus_id = device.index, device.bus_id
     if index is not None and index < 0:
         errors.append(f"device {device_index} has the negative index {index}")
@@ -140,7 +140,7 @@ def describe_parser(worker: Worker, target: str, seconds: float) -> DescribedPar
 
 
 def isolated_parser(parser: DescribedParser, worker: Worker, target: str, deadline_seconds: float) -> Parser:
-    """Return a parser with this description, whose `parse` runs in the worker."""
+    """Return the parser with a `parse` function that runs in the worker."""
     return parser.with_parse(_IsolatedParse(parser, worker, target, deadline_seconds))
 
 

@@ -142,7 +142,7 @@ def _load_isolated(
 
 
 def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser, ...], tuple[PluginFailure, ...]]:
-    """Return the parsers that do not collide with an earlier one, and the failures of the others."""
+    """Return the usable parsers, and the failures. A parser fails if it collides with an earlier one."""
     by_name = {result.candidate.plugin: result for result in results if result.candidate.is_built_in}
     metrics: dict[str, tuple[Metric, str]] = {}
     parsers: list[LoadedParser] = []

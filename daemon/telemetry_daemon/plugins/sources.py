@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
 
-from telemetry_daemon.guarded.folders import ROOT, other_writer
+from telemetry_daemon.guarded.folders import ROOT, replacement_risk
 from telemetry_daemon.plugins.candidates import MODULE_PARSER, Candidate, Candidates, PluginFailure
 from telemetry_parsers.dataclass import dataclass
 
@@ -52,7 +52,7 @@ def _reader_targets(entry_points: Iterable[_EntryPoint], failures: list[PluginFa
 
 
 def _find_entry_points(distributions: Iterable[Distribution], failures: list[PluginFailure]) -> list[_EntryPoint]:
-    """Return the entry points of parsers and readers, built-in ones first."""
+    """Return the entry points of parsers and readers. Built-in entry points come first."""
     by_distribution: dict[str, list[_EntryPoint]] = {}
     for distribution in distributions:
         try:
@@ -90,7 +90,7 @@ def _normalize_name(name: str) -> str:
 
 
 def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterator[Path]:
-    """Yield the safe modules in these folders, and add a failure for each of the others."""
+    """Yield the modules that are safe to run. Each other module becomes a failure."""
     for path in paths:
         try:
             folder = Path(path).resolve(strict=True)
@@ -112,6 +112,6 @@ def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterat
 def _safety_problem(file: Path) -> str | None:
     """Return why the module is not safe to run, or None."""
     try:
-        return other_writer(file, (ROOT, os.geteuid()))
+        return replacement_risk(file, (ROOT, os.geteuid()))
     except OSError as error:
         return f"cannot be read ({error.strerror}): fix or remove {file}"

@@ -29,13 +29,13 @@ class EarlyPolls:
     def polls_after(
         self, source: Source, poll: Poll, outcome: PollOutcome, events: Iterable[DeviceEvent], sources: list[Source]
     ) -> Iterator[SourcePoll]:
-        """Yield the polls that must run at once after this outcome."""
+        """Yield the polls that must run at once because of this outcome."""
         devices_changed = poll.lists_devices and self._remember_devices((source.name, poll.name), outcome.report)
         if devices_changed or events:
             yield from self._slower_polls(source, poll)
-            yield from self._outdated_list_polls(source, sources)
+            yield from self._old_device_list_polls(source, sources)
         if poll.lists_devices and outcome.result.state == "ok":
-            yield from self._polls_without_device(source.parser.vendor, sources)
+            yield from self._dependent_polls(source.parser.vendor, sources)
 
     def forget(self, source: Source) -> None:
         """Forget the device lists of a source."""
@@ -56,8 +56,8 @@ class EarlyPolls:
             if other.tier != "fast" and other.name != poll.name and self._store.health_of((source.name, other.name)):
                 yield source.name, other
 
-    def _outdated_list_polls(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield the polls of other sources whose device lists may be outdated."""
+    def _old_device_list_polls(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
+        """Yield the polls of other sources that have not listed devices recently."""
         now = self._clock.monotonic()
         for other in _sources_of_vendor(source.parser.vendor, sources):
             for poll in other.parser.polls:
@@ -67,8 +67,8 @@ class EarlyPolls:
                 if now - health.attempted_monotonic >= poll_intervals.LIST_AGAIN_SECONDS:
                     yield other.name, poll
 
-    def _polls_without_device(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield the polls in the state `no_devices`, of sources that list no devices themselves."""
+    def _dependent_polls(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:
+        """Yield the polls in the state `no_devices` whose sources do not list devices."""
         for other in _sources_of_vendor(vendor, sources):
             if any(poll.lists_devices for poll in other.parser.polls):
                 continue

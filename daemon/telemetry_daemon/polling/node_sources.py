@@ -49,7 +49,7 @@ def ignore_capture(_capture: Capture, _report: Report | None) -> None:
 
 
 def empty_pci_view(_vendor: str) -> PciView:
-    """Return a view without devices, because simulations and recordings have no PCI bus."""
+    """Return a view without devices, for simulations and recordings."""
     return PciView()
 
 
@@ -65,7 +65,7 @@ class Node(ABC):
 
     @property
     def clock(self) -> Clock:
-        """Return the clock for the timestamps of the data. For a recording, the clock shows the recorded time."""
+        """Return the clock for timestamps. For a recording, it shows the recorded time."""
         return self._clock
 
     def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # only simulated and recorded nodes override it
@@ -87,7 +87,7 @@ class Node(ABC):
         """Return a new source of that name, with new readers."""
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """Return all sources with these settings, or only the named sources."""
+        """Return the sources in `only`, by default all sources."""
         return [self.source(name, settings) for name in only or self.names()]
 
     def failed_plugins(self) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def _is_per_device(poll: Poll) -> bool:
 
 
 def _waits_for(parser: Parser, other: Parser) -> bool:
-    """Return whether a source needs devices that the other source lists."""
+    """Return whether a parser's source needs devices that the other parser's source lists."""
     return other.vendor == parser.vendor or (reports_owners(parser) and bool(other.vendor))
 
 
@@ -126,7 +126,7 @@ class OneShot:
         return Attribution(self._clock)
 
     def prime(self, name: str, gap_seconds: float) -> None:
-        """Poll a source, so that the next poll can compute an average."""
+        """Poll a source once, so that its next poll can compute an average."""
         for source in self._sources:
             if source.name == name:
                 for poll in source.parser.polls:

@@ -23,7 +23,7 @@ PCI_BUS = "PCI bus"
 
 @dataclass(frozen=True, slots=True)
 class PciView:
-    """One vendor's devices on the PCI bus, except passed-through devices."""
+    """One vendor's devices on the PCI bus. Passed-through devices are not included."""
 
     count: int = 0
     suspended: int = 0
@@ -70,7 +70,7 @@ class PciBus:
 
 
 def unlisted_problem(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
-    """Return a problem if `devices` does not contain all devices on the PCI bus, else None."""
+    """Return a problem if devices on the PCI bus are missing from `devices`."""
     cards = [device for device in devices if device.vendor == vendor and device.parent is None]
     listed = {device.bus_id for device in cards if device.bus_id is not None}
     missing = [address for address in addresses if not _is_listed(address, listed)] if len(listed) == len(cards) else []

@@ -47,7 +47,7 @@ def deadline(poll: Poll, settings: SourceSettings) -> float:
 
 
 def max_round_seconds(sources: Iterable[tuple[Parser, SourceSettings]]) -> float:
-    """Return the longest time that one run of all polls may take."""
+    """Return the longest possible time for one round of polls."""
     return max((sum(deadline(poll, settings) for poll in parser.polls) for parser, settings in sources), default=0.0)
 
 
@@ -65,7 +65,7 @@ def current_interval(poll: Poll, settings: SourceSettings, state: State | None, 
 
 
 def is_expensive(polls: Iterable[Poll]) -> bool:
-    """Return whether the polls of a source are expensive, because they run a tool."""
+    """Return whether any of these polls runs a tool."""
     return any(isinstance(poll.request, Command) for poll in polls)
 
 
@@ -89,7 +89,7 @@ def _core_origins(readings: Readings) -> set[str]:
 
 
 def updated_need(need: FastPollNeed, mode: Mode, *, covered: bool, now: float) -> FastPollNeed:
-    """Return the need for fast polls after this check."""
+    """Return whether fast polls are needed from `now` on."""
     if mode != "auto" or need.is_needed != covered:
         return need
     if covered and now - need.since < CHANGE_MODE_AFTER_SECONDS:

@@ -177,8 +177,8 @@ class Poller:
                 if health is not None and health.state == "ok":
                     self._poll_soon(name, poll, delay)
 
-    def round_check(self, *, poll_now: bool) -> Callable[[], bool]:
-        """Return a function that returns whether all polls have ended or timed out."""
+    def round_condition(self, *, poll_now: bool) -> Callable[[], bool]:
+        """Return a condition that becomes true when all polls have ended or timed out."""
         sources = self.sources().values()
         end_time = self._clock.monotonic() + poll_intervals.max_round_seconds(
             (source.parser, source.settings) for source in sources
@@ -296,7 +296,7 @@ class Poller:
                 self._scheduler.resume_job(job_id)
 
     def _is_due(self, key: tuple[str, str], interval: float, base_interval: float, now: float) -> bool:
-        """Return whether a poll with this interval is due when its job runs."""
+        """Return whether a poll is due. Its job may run more often than the poll's interval."""
         last_start = self._started_at.get(key)
         return last_start is None or interval <= base_interval or now - last_start >= interval - base_interval / 2
 

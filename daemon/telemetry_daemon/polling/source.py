@@ -116,7 +116,7 @@ class Source:
         return None
 
     def _with_unlisted_devices(self, poll: Poll, report: Report | None, pci: PciView) -> Report | None:
-        """Return the report, with a problem if devices on the PCI bus are missing from it."""
+        """Add a problem to the report if it does not contain all devices on the PCI bus."""
         if report is None or report.outcome != "ok" or not poll.lists_devices:
             return report
         problem = unlisted_problem(report.devices, self.parser.vendor, pci.addresses)

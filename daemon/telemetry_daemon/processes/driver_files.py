@@ -29,7 +29,7 @@ _has_wildcard = cache(glob.has_magic)
 
 
 def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
-    """Return a serialized `Output` for each path that matches the request, sorted by name."""
+    """Return a serialized `Output` for each matching path, sorted by name."""
     # An output's name is the path below `root`. A link's text is its target.
     root_path = root.rstrip("/")
     skipped = _SkipRules(root_path, request["skip_when"])
@@ -44,7 +44,7 @@ def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
 
 
 def has_folder(request: Files, root: str) -> bool:
-    """Return whether any pattern's folder, up to the first wildcard, exists. This check cannot block."""
+    """Return whether any pattern's folder exists, up to its first wildcard. Never blocks."""
     patterns = (*request.globs, *request.links, *request.binary)
     root_path = root.rstrip("/")
     return any(os.path.exists("/".join((root_path, *fixed_folders(pattern))) or "/") for pattern in patterns)  # noqa: PTH110  # paths are strings here
@@ -95,7 +95,6 @@ class _SkipRules:
         self._skip_by_folder: dict[str, bool] = {root: False}
 
     def covers(self, path: str) -> bool:
-        """Return whether a folder that contains the path must not be read."""
         return bool(self._skip_when) and self._is_skipped_folder(path.rpartition("/")[0])
 
     def _is_skipped_folder(self, folder: str) -> bool:
@@ -129,7 +128,7 @@ class PathMatcher:
             yield from [folder + name for name in self._matching_names(folder, file_pattern)]
 
     def errno_of(self, pattern: str) -> int | None:
-        """Return the errno if `matches` could not list the pattern's folder, else None."""
+        """Return the errno if the pattern's folder could not be listed, else None."""
         return self._errors.get("".join(f"{part}/" for part in fixed_folders(pattern)))
 
     def _matching_folders(self, parts: tuple[str, ...]) -> list[str]:
@@ -139,7 +138,7 @@ class PathMatcher:
         return self._matching[parts]
 
     def _subfolders(self, folder: str, part: str) -> list[str]:
-        """Return the matching folders. A name without wildcards is not checked for existence."""
+        """Return the subfolders that match. Names without wildcards are not checked for existence."""
         names = self._matching_names(folder, part) if _has_wildcard(part) else [part]
         return [f"{folder}{name}/" for name in names]
 
@@ -163,7 +162,7 @@ class PathMatcher:
 
 
 def fixed_folders(pattern: str) -> list[str]:
-    """Return the folders of a pattern before the first part with a wildcard."""
+    """Return the folders in a pattern before its first wildcard."""
     *folders, _ = _path_parts(pattern)
     fixed_count = next((index for index, part in enumerate(folders) if _has_wildcard(part)), len(folders))
     return folders[:fixed_count]

@@ -1,4 +1,4 @@
-"""One child process. Signals go to its process group, and reaping it returns its CPU time."""
+"""A child process that leads a process group."""
 
 from __future__ import annotations
 

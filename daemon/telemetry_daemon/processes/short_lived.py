@@ -34,7 +34,7 @@ class ProcessResult:
 
 
 def command_for(module: str) -> tuple[str, ...]:
-    """Return the command that calls a module's `main`, which reads the request from standard input."""
+    """Return a command that calls the module's `main` with the request on standard input."""
     return (sys.executable, "-c", _PROGRAM, module, *filter(None, sys.path))
 
 
@@ -42,7 +42,7 @@ class ShortLivedProcess:
     """A process that runs while the caller continues."""
 
     def __init__(self, command: Sequence[str], request: str, descriptors: Sequence[int] = ()) -> None:
-        """Start the process with these inherited descriptors. Raises NoAnswerError."""
+        """Start the process, which inherits the descriptors. Raises NoAnswerError."""
         self._start_time = time.monotonic()
         self._request = request
         try:
@@ -80,7 +80,7 @@ def _start(command: Sequence[str], descriptors: Sequence[int]) -> subprocess.Pop
 
 
 def _abandon(child: subprocess.Popen[str]) -> None:
-    """Kill the child and the processes that it started, without waiting long for their exit."""
+    """Kill the child and its process group. Wait only briefly for the exit."""
     with contextlib.suppress(ProcessLookupError):  # the child has already exited
         os.killpg(child.pid, signal.SIGKILL)
     # A process outside the group may keep the pipes open.

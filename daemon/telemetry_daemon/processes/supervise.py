@@ -111,7 +111,7 @@ def supervise(
     limits: RunLimits,
     on_deadline: Literal["kill", "abandon"] = "kill",
 ) -> RunResult:
-    """Read the output until the process exits or must be stopped, and return the result."""
+    """Read the output until the process exits or must be stopped."""
     pipes = OutputPipes(process.stdout, process.stderr, limits.output_bytes)
     kill_seconds = limits.kill_seconds
     cause = _wait_for_exit(process, pipes, deadline, closing)
@@ -135,7 +135,7 @@ def terminate(process: Process, limits: RunLimits) -> None:
 
 
 def reap_group(process: Process, timeout_seconds: float) -> bool:
-    """Reap the tool, kill the rest of its process group, and return whether all processes are gone."""
+    """Reap the tool and kill its process group. Return whether all processes are gone."""
     deadline = time.monotonic() + timeout_seconds
     if not wait_for(process.has_exited, timeout_seconds):
         return False
@@ -145,7 +145,7 @@ def reap_group(process: Process, timeout_seconds: float) -> bool:
 
 
 def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> bool:
-    """Wait until the condition is true or the timeout passes, and return whether it became true."""
+    """Wait until the condition is true. Return False after the timeout."""
     deadline = time.monotonic() + timeout_seconds
     pause_seconds = _FIRST_PAUSE_SECONDS
     while not condition():

@@ -18,7 +18,7 @@ class PluginProtocolError(Exception):
 
 
 def load_target(target: str) -> Any:
-    """Return the object that a target names. Raises any exception that its module's import raises."""
+    """Import and return the object that a target names. Exceptions from the import propagate."""
     module, _, attribute = target.rpartition(":")
     value: Any = _module_from_file(module) if module.startswith("/") else importlib.import_module(module)
     for name in attribute.split("."):
@@ -29,7 +29,7 @@ def load_target(target: str) -> Any:
 
 
 def in_one_line(error: BaseException) -> str:
-    """Return the type, text and source line of an exception as one line."""
+    """Return an exception's type, text and source line as one line."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 # `__str__` of a foreign exception may fail

@@ -31,7 +31,7 @@ class RequestHandler:
         self._readers: dict[str, LibraryReader] = {}
 
     def perform(self, request: dict[str, Plain]) -> Plain:
-        """Perform a request that `worker_wire.py` serialized, and return the serialized result."""
+        """Perform a serialized request, and return the serialized result."""
         if request["ask"]["kind"] == "read":
             return self._read_source(request["ask"])
         if self._parser_runner is None:
@@ -97,7 +97,7 @@ def serve(request_descriptor: int, answer_descriptor: int) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Answer requests from the descriptor that the last argument names."""
+    """Answer the requests from a descriptor, which is the last argument."""
     request_descriptor = int(arguments[-1])
     os.set_inheritable(request_descriptor, False)  # noqa: FBT003  # the standard library's signature
     _reset_signals()

@@ -70,7 +70,7 @@ class WorkerProcess:
         return self._process.reap() if self._process.has_exited() else None
 
     def exit_description(self) -> str:
-        """Return how the worker exited, and the last line of its standard error."""
+        """Return how the worker exited, followed by the last line of its standard error."""
         lines = self._stderr_tail.decode("utf-8", "replace").split("\n")
         last_line = next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")
         return f"the worker {_exit_text(self.exit_info) if self._exited_by_itself else 'closed its pipe'}{last_line}"
@@ -133,17 +133,17 @@ class WorkerProcess:
         except BlockingIOError:  # the pipe is full; the rest is sent when the pipe is writable
             return unsent
         except BrokenPipeError:
-            raise self._exit_error() from None
+            raise self._error_after_exit() from None
 
-    def _exit_error(self) -> GoneError:
-        """Wait for the process to exit, and return the error for its closed pipe."""
+    def _error_after_exit(self) -> GoneError:
+        """Wait briefly for the process to exit, and return the error."""
         wait_for(self._process.has_exited, _EXIT_SECONDS)
         return GoneError()
 
     def _receive(self) -> bytes | None:
         chunk = os.read(self._process.stdout, _CHUNK_BYTES)
         if not chunk:
-            raise self._exit_error()
+            raise self._error_after_exit()
         self._received += chunk
         if len(self._received) > LIMIT_BYTES:
             raise AnswerTooLargeError
@@ -171,7 +171,7 @@ class WorkerProcess:
 
 
 def _path_flags() -> tuple[str, ...]:
-    """Return this interpreter's flags that affect the worker's import path."""
+    """Return this interpreter's flags that affect where Python finds modules."""
     return tuple(flag for name, flag in _PATH_FLAGS if getattr(sys.flags, name, False))
 
 

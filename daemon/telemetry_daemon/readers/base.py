@@ -12,7 +12,7 @@ from telemetry_parsers.model import Capture, Failure, Output, Poll, SourceReport
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The cards, devices and processes for which a poll may make separate requests."""
+    """The cards, devices and processes that a poll may request separately."""
 
     cards: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
@@ -20,7 +20,7 @@ class Targets:
 
     @classmethod
     def from_reports(cls, reports: Sequence[SourceReport]) -> Targets:
-        """Return the cards and devices that the newest of these reports contains."""
+        """Return the cards and devices in the newest report."""
         if not reports:
             return cls()
         devices = [

@@ -93,7 +93,7 @@ def to_plain(value: Any) -> Plain:
 
 
 def members_to_dict(*names: str) -> Callable[[Any], Plain]:
-    """Return a function that converts a structure's members `names` to a dictionary of integers."""
+    """Return a function that converts a structure to a dictionary of its members `names`."""
     return lambda result: {name: int(getattr(result, name)) for name in names}
 
 

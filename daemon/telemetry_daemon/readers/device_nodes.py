@@ -39,7 +39,7 @@ def is_under_systemd(environment: Mapping[str, str]) -> bool:
 
 
 class NodeWatch:
-    """Finds device nodes that systemd denies to this process, and reports each once per boot."""
+    """Finds device nodes that systemd denies to this process."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class NodeWatch:
         self._started_at = monotonic()
 
     def record_newly_denied(self) -> tuple[str, ...]:
-        """Record and return the denied nodes that have not been reported since boot."""
+        """Record the denied nodes. Return those that were not yet recorded since boot."""
         if self._monotonic() - self._started_at < MIN_LIFE_SECONDS:
             return ()
         paths = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  # the patterns are absolute

@@ -54,7 +54,7 @@ class HostReader(Reader):
 
 
 def host_calls(proc: Path = _PROC) -> dict[str, Call]:
-    """Return the functions that make the calls, by name."""
+    """Return the functions that read the host, by name."""
     return {
         "cpu": CpuMeter(partial(_read_cpu_seconds, proc / "stat")),
         "memory": partial(_read_memory, proc / "meminfo"),

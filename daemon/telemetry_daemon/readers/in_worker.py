@@ -79,9 +79,9 @@ class WorkerReader:
         return start.capture(self._source, poll, read_result.outputs, read_result.failure, cpu_seconds)
 
     def capture_if_missing(self, poll: Poll) -> Capture | None:
-        """Return a capture with the failure if the library or files are known to be missing, else None."""
+        """Return a failed capture if the library or files are known to be missing, else None."""
         start = ReadStart()
-        failure = self._failure_without_worker(poll)
+        failure = self._failure_before_call(poll)
         if failure is None or failure.state != "missing":
             return None
         return start.capture(self._source, poll, (), failure, 0.0)
@@ -98,7 +98,7 @@ class WorkerReader:
         return () if pid is None else (pid,)
 
     def _read_in_worker(self, poll: Poll) -> ReadResult:
-        failure = self._failure_without_worker(poll)
+        failure = self._failure_before_call(poll)
         if failure is not None:
             return ReadResult(failure=failure)
         target = self._reader_target(poll.request)
@@ -120,8 +120,7 @@ class WorkerReader:
     def _closed_failure(self) -> Failure:
         return Failure("disabled", None, f"{self._source}: the reader is closed")
 
-    def _failure_without_worker(self, poll: Poll) -> Failure | None:
-        """Return the failure if a poll fails without calling the worker, else None."""
+    def _failure_before_call(self, poll: Poll) -> Failure | None:
         request = poll.request
         if self._closed.is_set():
             return self._closed_failure()

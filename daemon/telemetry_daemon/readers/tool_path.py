@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from telemetry_daemon.guarded.folders import ROOT, other_writer
+from telemetry_daemon.guarded.folders import ROOT, replacement_risk
 from telemetry_parsers.dataclass import dataclass
 
 
@@ -85,6 +85,6 @@ def _distrust_reason(path: Path) -> str:
         return ""
     try:
         # Some installers leave folders that root's group may write to.
-        return other_writer(path, (ROOT,), (ROOT,)) or ""
+        return replacement_risk(path, (ROOT,), (ROOT,)) or ""
     except OSError as error:
         return f"{path} cannot be checked: {error.strerror or error}"

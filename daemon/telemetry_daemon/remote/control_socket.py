@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.guarded.folders import UnsafeError
-from telemetry_daemon.guarded.named import connect, is_own_user
+from telemetry_daemon.guarded.named import connect, is_own_user_or_root
 from telemetry_daemon.guarded.own_folder import bind_own_socket, remove_socket
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
@@ -87,7 +87,7 @@ class ControlServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            if not is_own_user(writer.get_extra_info("socket")):
+            if not is_own_user_or_root(writer.get_extra_info("socket")):
                 return
             line = await asyncio.wait_for(reader.readline(), _TIMEOUT_SECONDS)
             answer = await self._answer_request(line, reader, writer)

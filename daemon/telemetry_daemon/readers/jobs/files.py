@@ -49,7 +49,7 @@ def record_start(folder: OwnFolder, job: Job, now: float) -> None:
 
 
 def record_end(folder: OwnFolder, job: Job, now: float) -> None:
-    """Mark a job as ended, unless a later run has started. Raises OSError."""
+    """Mark a job as ended, unless it was started again. Raises OSError."""
     name = file_name(job.scheduler, job.id)
     previous = _read_record(folder, name)
     if not previous or previous.get("ended") is not None or _is_later_run(str(previous.get("run", "")), job.run):
@@ -89,7 +89,7 @@ def _encode(record: Mapping[str, object]) -> bytes:
 
 
 def _read_record(folder: OwnFolder, name: str) -> dict[str, object]:
-    """Return the content of a file, or an empty dict if it is not valid."""
+    """Return the content of a record, or an empty dict if the record is missing or invalid."""
     try:
         record = json.loads(folder.read(name, MAX_BYTES))
     except (OSError, ValueError, RecursionError):  # the job is new, or its file is invalid and will be replaced
@@ -131,7 +131,7 @@ def _remove_old(folder: OwnFolder, before: float) -> int:
 
 
 def group_of_service(*folders: str) -> int:
-    """Return the service's group ID, which is that of the first existing folder, or 0."""
+    """Return the group of the first existing folder, or 0."""
     for folder in folders:
         with suppress(OSError):  # try the next folder
             return Path(folder).stat().st_gid
