@@ -365,13 +365,13 @@ def checked_value(metric_limits: Limits, value: Value) -> Value:
 
 
 def state_readings(device: int | None, key: str, active: str, supported: Iterable[str] = ()) -> tuple[Reading, ...]:
-    """Return a reading for each supported word: 1 if it is active, else 0."""
+    """Return a reading for each supported word: 1 for the active word, 0 for the others."""
     words = tuple(supported) or BY_KEY[key].words
     return tuple(reading(device, key, 1.0 if word == active else 0.0, word) for word in words)
 
 
 def is_main_sensor(sensor: str) -> bool:
-    """Return whether the device's temperature may come from this sensor, which is not on the memory or the board."""
+    """Return whether this sensor may provide the device's temperature. Memory and board sensors may not."""
     return not sensor.startswith(OTHER_SENSORS)
 
 

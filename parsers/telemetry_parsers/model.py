@@ -192,7 +192,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something unexpected in the input: where it is, and a description."""
+    """Something unexpected in the input, with its position and a description."""
 
     where: str
     text: str
@@ -269,7 +269,7 @@ class MergedReading:
 
 @dataclass(frozen=True, slots=True)
 class MergedDevice:
-    """A device of the node with its final identity. `up` is None while its sources fail."""
+    """A device of the node after the merge. `up` is None while its sources fail."""
 
     vendor: str
     index: int | None

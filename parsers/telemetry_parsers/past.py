@@ -18,7 +18,7 @@ _MAX_SHAPES = 64
 
 
 def _abnormal_reasons(reasons: Sequence[str]) -> Sequence[str]:
-    """Return all reasons except the power limit. Vague reasons are included only if there are no other reasons."""
+    """Return the reasons other than the power limit. Vague reasons are omitted if there are others."""
     abnormal = [reason for reason in reasons if not is_power_limit_reason(reason)]
     return [reason for reason in abnormal if not is_vague_reason(reason)] or abnormal
 
@@ -59,7 +59,7 @@ def kept_value(device: MergedDevice, metric: str) -> Value | None:
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def kept_positions(shape: Shape) -> tuple[tuple[int, ...], ...]:
-    """Return, for each metric in KEPT, the positions of its values in readings of this shape."""
+    """Return the positions of each KEPT metric's values in readings of this shape."""
     labels = {kept: [label for metric, label in shape.keys if metric == kept] for kept in KEPT}
     return tuple(
         tuple(shape.indices[(kept, label)] for label in select_labels(labels[kept]))
@@ -75,7 +75,7 @@ def _highest_value(values: Sequence[Value], positions: Sequence[int]) -> Value |
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Consecutive slots without a number, and the reason, such as `not_supported`, `lost` or `nvml: timeout`."""
+    """Consecutive slots without a number, and the reason, such as `lost` or `nvml: timeout`."""
 
     first: int
     slots: int

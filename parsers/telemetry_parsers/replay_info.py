@@ -7,7 +7,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReplayInfo:
-    """The recording that is replayed, the recorded time that is `shown`, and the state of the player (`how`)."""
+    """The replayed recording, the recorded time that is `shown`, and the player's state (`how`)."""
 
     wall_time: float
     hostname: str = ""  # missing from masked recordings

@@ -31,7 +31,7 @@ class NoRooflineError(ValueError):
 
 
 def measured_peak(lines: Iterable[str]) -> PeakRates:
-    """Return the best result of any card for each data type."""
+    """Return the highest result for each data type, over all cards."""
     best: dict[str, float] = {}
     for heading, value in _measurements(lines):
         best[heading] = max(value, best.get(heading, value))

@@ -97,7 +97,7 @@ def _read_label(data: Mapping[str, Plain], key: str) -> str:
 
 
 def _card_name(data: Plain) -> DeviceName:
-    """Return the card's name. If `visible` is given, `index` is a position in that list."""
+    """Return the card's name. Its `index` may be a position in the list `visible`."""
     card = data if isinstance(data, dict) else {}
     uuid, bus_id = (
         value if isinstance(value := card.get(key), str) and len(value) <= MAX_NAME_LENGTH else ""
@@ -132,7 +132,7 @@ def _normalize_bus_id(printed: str) -> str:
 
 
 def _select_files(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[Problem]]:
-    """Return one file per rank, and a problem for each ignored file."""
+    """Return the step counts of one file per rank, and a problem for each ignored file."""
     first_users: dict[str, int] = {}
     for item in counts:
         first_users.setdefault(item.job_id, item.user_id)
@@ -156,7 +156,7 @@ def _select_files(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSteps:
-    """The samples by metric, and problems with files whose card was not found."""
+    """The samples by metric, and a problem for each file whose card was not found."""
 
     samples: Mapping[str, tuple[Sample, ...]]
     problems: tuple[Problem, ...]

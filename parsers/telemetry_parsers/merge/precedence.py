@@ -80,14 +80,14 @@ def _prefer_derived_ratio(choices: dict[ReadingKey, Choice], fresh: FreshReports
 
 
 def _is_pinned_to(counters: Pins, counter: tuple[str, str, str], source: str, *, may_pin: bool) -> bool:
-    """Return whether this source provides the counter. If `may_pin`, a counter without a source is pinned to this one."""
+    """Return whether the counter is pinned to this source. If `may_pin`, an unpinned counter is pinned to it first."""
     if may_pin:
         return counters.setdefault(counter, source) == source
     return counters.get(counter) == source
 
 
 def remember_pins(counters: Pins, ids: Collection[str], current: Iterable[tuple[str, Iterable[ReadingKey]]]) -> Pins:
-    """Return the pins of these devices' counters. If there are too many, keep only those of reported counters."""
+    """Return the pins of these devices' counters. Above the limit, omit counters that are not reported."""
     kept = {pin: source for pin, source in counters.items() if pin[0] in ids}
     if len(kept) <= bounds.MAX_PINNED_COUNTERS:
         return kept

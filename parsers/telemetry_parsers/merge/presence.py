@@ -1,4 +1,4 @@
-"""Determines which remembered devices are lost: the devices that are missing from complete lists."""
+"""Determines which devices are lost: remembered devices that are missing from complete lists."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class DeviceEvent:
 
     @classmethod
     def from_identity(cls, identity: Identity, what: str) -> DeviceEvent:
-        """Return the event for the device with this identity."""
+        """Return an event of the device with this identity."""
         return cls(identity.id, what, identity.vendor, identity.device)
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """All remembered devices, the lost devices among them, the events, and the numbers of forgotten devices."""
+    """The remembered devices and their latest events. `forgotten` counts the devices above the limit."""
 
     identities: tuple[Identity, ...]
     lost: tuple[Identity, ...]
@@ -56,7 +56,7 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class _DeviceLists:
-    """The current device lists, and the ids of the listed devices (`seen`)."""
+    """The sources that currently list devices, and the ids of the listed devices (`seen`)."""
 
     listing_sources: Collection[str]
     numbering_sources: Collection[str]
@@ -65,7 +65,7 @@ class _DeviceLists:
     wall_time: float
 
     def show_as_missing(self, identity: Identity) -> bool:
-        """Return whether the lists, none of which contains the device, show that the device is missing."""
+        """Return whether the lists show that this unlisted device is missing."""
         uninformative = self.numbering_sources if has_address_or_uuid(identity) else ()
         return any(source in self.listing_sources and source not in uninformative for source in identity.listed_by)
 
@@ -86,7 +86,7 @@ class _ReturnedDevices:
                 )
 
     def were_reported_as(self, identity: Identity) -> bool:
-        """Return whether this device probably came from a garbled line about a device that has returned."""
+        """Return whether this identity probably comes from a garbled line about a returned device."""
         if not self._partitions:
             return False
         if identity.polls < ENOUGH_WITNESSES:
@@ -131,7 +131,7 @@ def update(
     numbering_sources: Collection[str],
     wall_time: float,
 ) -> Presence:
-    """Return the presence of all devices, from the remembered devices and the current lists."""
+    """Compare the current lists with the remembered devices, and return the new presence."""
     # `numbering_sources` list only indices, which cannot show that a device with an address is missing.
     seen = {device.identity.id: _listed_identity(device) for device in devices}
     previous: Mapping[str, Identity] = {identity.id: identity for identity in state.identities}
@@ -185,7 +185,7 @@ def _limit_missing(
 
 
 def keep_most_seen(missing: Iterable[Identity]) -> list[Identity]:
-    """Return the missing devices or, if there are too many, those that were seen most often."""
+    """Return the missing devices. Above the limit, return those that were seen most often."""
     kept_counts: Counter[tuple[str, bool]] = Counter()
     kept: list[Identity] = []
     for identity in sorted(missing, key=lambda identity: (-identity.polls, identity.lost_since or 0.0)):
@@ -198,7 +198,7 @@ def keep_most_seen(missing: Iterable[Identity]) -> list[Identity]:
 
 
 def shift_losses(identities: Iterable[Identity], period: tuple[float, float], seconds: float) -> tuple[Identity, ...]:
-    """Add `seconds` to each time of loss within `period`, because the clock was set."""
+    """Shift the loss times within `period` by `seconds`, after the clock was set."""
     start, end = period
     return tuple(
         replace(identity, lost_since=identity.lost_since + seconds)

@@ -18,14 +18,14 @@ _SOURCE = "rank-table"
 
 @dataclass(frozen=True, slots=True)
 class NodeRanks:
-    """The server's name in the rank table, and the rank on each chip by physical id."""
+    """The ranks on one server of the rank table. The chips are identified by their physical ids."""
 
     server: str = ""
     by_physical_id: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[MergedDevice, ...]:
-    """Add to each device the job's rank that runs on it."""
+    """Return the devices with the ranks that run on them."""
     if not ranks.by_physical_id:
         return devices
     all_ids = [_physical_id(device) for device in devices]
@@ -37,7 +37,7 @@ def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[Mer
 
 
 def _physical_id(device: MergedDevice) -> int | None:
-    """Return the physical id of an Ascend chip, else its index."""
+    """Return the physical id of an Ascend chip, or its index if no id is printed."""
     if device.vendor != VENDOR or device.up is False:
         return None
     printed_id = dict(device.facts).get("phy_id", "")

@@ -1,4 +1,4 @@
-"""Stores reports as columns: the names of the readings are kept apart from the values."""
+"""Stores the names of a report's readings separately from their values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _VALUE_OF = attrgetter("value")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportColumns:
-    """The names of a report's valid readings, followed by the names of the derived memory ratios."""
+    """The names and limits of a report's valid readings, followed by those of the derived memory ratios."""
 
     names: Names
     plugin_metrics: Mapping[str, Metric]
@@ -95,7 +95,7 @@ def _memory_ratio(used: Value | None, total: Value | None) -> Value | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportShape:
-    """The content of a report without its values and times."""
+    """The properties of a report that rarely change: everything except numbers and times."""
 
     columns: ReportColumns
     absences: Mapping[int, Absent | None]
@@ -140,7 +140,7 @@ class CheckedReport:
 def check_report(
     report: SourceReport, plugin_metrics: Mapping[str, Metric] = _NO_METRICS, before: CheckedReport | None = None
 ) -> CheckedReport:
-    """Return the checked report. If its shape equals that of `before`, both reports share one shape object."""
+    """Check the readings of a report. Reuse the shape of `before` if only numbers and times differ."""
     shape = before.shape if before is not None else None
     readings = report.report.readings
     names = (tuple(map(_DEVICE_OF, readings)), tuple(map(_METRIC_OF, readings)), tuple(map(_LABEL_OF, readings)))
@@ -167,7 +167,7 @@ NodeShape = tuple[
 
 
 def preference_key(report: SourceReport) -> tuple[float, float]:
-    """Return the report's sort key within its source: shortest interval, then newest."""
+    """Return a sort key for the reports of one source: short intervals first, then new reports."""
     return report.interval, -report.taken
 
 
@@ -179,7 +179,7 @@ def newest_lists(reports: Iterable[SourceReport]) -> dict[str, SourceReport]:
 
 @dataclass(frozen=True, slots=True)
 class FreshReports:
-    """All reports that have not expired, with their ranks and the offsets of their values."""
+    """All reports that have not expired, and their order of preference."""
 
     reports: tuple[CheckedReport, ...]
     index_of: Mapping[tuple[str, str], int]  # maps (source, poll) to the report's index
@@ -189,7 +189,7 @@ class FreshReports:
 
     @classmethod
     def from_reports(cls, unsorted: Iterable[CheckedReport], now: float) -> FreshReports:
-        """Collect the reports that have not expired at the monotonic time `now`."""
+        """Select the reports that have not expired at the monotonic time `now`."""
         reports = tuple(sorted((checked for checked in unsorted if checked.report.expires > now), key=_poll_key))
         preference_of = {index: rank for rank, index in enumerate(_indices_by_preference(reports))}
         host = [index for index in reversed(preference_of) if None in reports[index].shape.by_device]
@@ -211,7 +211,7 @@ class FreshReports:
         return tuple(checked.report for checked in self.reports)
 
     def shape(self) -> NodeShape:
-        """Return everything on which the arrangement depends. Values and exact times are not included."""
+        """Return all properties of the reports except numbers and exact times."""
         lists = tuple(
             self.index_of[report.source, report.poll] for report in newest_lists(self.source_reports).values()
         )
@@ -224,7 +224,7 @@ class FreshReports:
         )
 
     def row(self) -> list[Value | None]:
-        """Return the values of all reports, and `NOT_REPORTED` as the last item."""
+        """Return the values of all reports in one list. The last item is `NOT_REPORTED`."""
         row: list[Value | None] = []
         for checked in self.reports:
             row += checked.values
@@ -239,7 +239,7 @@ class FreshReports:
 
 
 def _indices_by_preference(reports: Sequence[CheckedReport]) -> Iterator[int]:
-    """Yield the indices of the reports by source and interval."""
+    """Yield the indices of the reports, sorted by source and then by interval."""
 
     def source_and_interval(index: int) -> tuple[str, float]:
         return reports[index].report.source, reports[index].report.interval

@@ -17,7 +17,7 @@ _SLICES_OF_MODEL = (("A30", 4),)
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """An owner's share of a card, and the basis of the share, such as `memory`."""
+    """An owner's share of a card. `basis` is the quantity that determines the share, such as `memory`."""
 
     fraction: float
     basis: Basis
@@ -52,7 +52,7 @@ def split_card(uses: Sequence[GroupUsage]) -> tuple[Share, ...]:
 
 
 def fraction_of(instance: MergedDevice, card: MergedDevice, partition_count: int) -> float:
-    """Return the fraction of the card that an instance has."""
+    """Return the instance's fraction of the card."""
     profile = _PROFILE.match(dict(instance.facts).get("profile", ""))
     if profile is None:
         return 1.0 / partition_count

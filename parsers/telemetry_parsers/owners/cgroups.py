@@ -20,7 +20,7 @@ _HIERARCHIES = ("", "name=systemd", "devices", "memory", "cpu,cpuacct", "pids")
 
 @dataclass(frozen=True, slots=True)
 class CgroupOwner:
-    """The owner and the container in a cgroup path, and the owner's keys."""
+    """The owner in a cgroup path, the owner's keys, and the container."""
 
     owner: Owner | None = None
     keys: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class _MatchedPart:
 
 @dataclass(frozen=True, slots=True)
 class _PartPattern:
-    """A pattern for one part of a path. `above` must match the path above the part."""
+    """A pattern for one component of a cgroup path. `above` must match the path above it."""
 
     kind: str
     pattern: re.Pattern[str]

@@ -114,7 +114,7 @@ _UNKNOWN_VENDOR = _Family(
 
 
 def is_wanted(resource: str, configured: Collection[str]) -> bool:
-    """Return whether devices of this resource or DRA driver can be cards."""
+    """Return whether this resource or DRA driver may provide cards."""
     return _family_of(resource, configured) is not None
 
 

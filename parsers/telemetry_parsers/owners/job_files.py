@@ -45,7 +45,7 @@ def _parse_jobs(scheduler: str, capture: Capture) -> Report:
 
 
 def job_keys(scheduler: str, job_id: str) -> tuple[str, ...]:
-    """Return the keys by which other sources name a job."""
+    """Return the keys that identify the job in other sources."""
     if scheduler == "flux" and job_id[:1] in _FLUX_PREFIXES:
         return tuple(f"flux:{letter}{job_id[1:]}" for letter in _FLUX_PREFIXES)
     return (f"{scheduler}:{job_id}",)
@@ -66,7 +66,7 @@ def device_name(text: str, number_kind: NameKind) -> DeviceName:
 
 
 def _claims_of_job(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
-    """Yield a claim for each device of the job, or one claim without a device."""
+    """Yield a claim for each device of the job. A job without devices has a single claim."""
     job_id = _text_at(job, "id")
     if not job_id:
         return

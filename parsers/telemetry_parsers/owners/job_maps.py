@@ -55,7 +55,7 @@ def _claims_of(output: Output, problems: list[Problem]) -> Iterator[Claim]:
 
 
 def _dcgm_claims(file: str, text: str, _user_names: Mapping[str, str]) -> Iterator[Claim]:
-    """Yield a claim for each job id in a file whose name is an NVML index."""
+    """Yield a claim for each job id in the file. The file's name is an NVML index."""
     match = _DCGM_NAME(file)
     if match is None:
         return
@@ -66,7 +66,7 @@ def _dcgm_claims(file: str, text: str, _user_names: Mapping[str, str]) -> Iterat
 
 
 def _jobstats_claims(file: str, text: str, users: Mapping[str, str]) -> Iterator[Claim]:
-    """Yield the claim in a text `JOB UID`, whose file name is a minor number or UUID."""
+    """Yield the claim in the text `JOB UID`. The file's name is a minor number or UUID."""
     if not text.strip() or not (_NUMBER(file) or file.startswith(("GPU-", "MIG-"))):
         return
     name = device_name(file, "minor")
@@ -77,7 +77,7 @@ def _jobstats_claims(file: str, text: str, users: Mapping[str, str]) -> Iterator
 
 
 def _amd_exporter_claims(file: str, text: str, _user_names: Mapping[str, str]) -> Iterator[Claim]:
-    """Yield the claim in a JSON object, whose file name counts render nodes from 0."""
+    """Yield the claim in a JSON object. The file's name is a render node's number, counted from 0."""
     if _NUMBER(file) is None or not text.strip():
         return
     try:

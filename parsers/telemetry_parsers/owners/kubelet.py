@@ -103,7 +103,7 @@ def _by_path(plain: Plain, name_keys: tuple[str, ...], key: str, pattern: re.Pat
 
 
 def _living_uids(data: dict[str, Plain], uids: Mapping[_Path, list[str]]) -> frozenset[str] | None:
-    """Return the UIDs of the pods with a cgroup, or None if none of the node's pods has a cgroup."""
+    """Return the UIDs of pods with a cgroup, or None if no listed pod has one."""
     living = frozenset(uid for uid in items(data.get("living_pod_uids")) if isinstance(uid, str))
     return living if any(uid in living for pod_uids in uids.values() for uid in pod_uids) else None
 

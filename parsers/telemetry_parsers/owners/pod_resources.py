@@ -99,7 +99,7 @@ class _Answer:
         return (value for number, value in _length_delimited_fields(self.data, span) if number == field_number)
 
     def _texts(self, span: _Span, field_numbers: tuple[int, ...]) -> dict[int, str]:
-        """Map each field number to its last text, or to "" if it is missing."""
+        """Return the last text of each field, or "" for a missing field."""
         texts = dict.fromkeys(field_numbers, "")
         for number, value in _length_delimited_fields(self.data, span):
             if number in texts:

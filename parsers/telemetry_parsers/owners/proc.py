@@ -41,7 +41,7 @@ def parse_clients(texts: Iterable[str]) -> Iterator[DriverClient]:
 
 
 def memory_by_card(clients: Iterable[DriverClient]) -> list[Plain]:
-    """Return the memory that the clients use on each card, without clients whose memory is unknown."""
+    """Return the clients' memory on each card. Clients whose memory is unknown are omitted."""
     size_by_card: dict[str, int] = {}
     for client in clients:
         if client.memory_bytes is not None:

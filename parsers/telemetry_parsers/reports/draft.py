@@ -118,14 +118,14 @@ class Draft:
             collection.clear()
 
     def describe(self, position: int, device: Device, facts: Mapping[str, str | None]) -> None:
-        """Fill in unknown fields of the device, except the index, and add new facts."""
+        """Fill in the device's unknown fields, except the index, and add new facts."""
         previous = self._devices[position]
         added = {name: text for name, text in facts.items() if text is not None}
         device = combine_devices(previous, replace(device, index=None, facts=()))
         self._devices[position] = replace(device, facts=tuple({**added, **dict(device.facts)}.items()))
 
     def store(self, position: int, targets: Iterable[Target], text: str, where: str, unit: str = "") -> None:
-        """Parse a text for each target. `unit` is the unit in the text's key or heading."""
+        """Parse a text for each target, and store the results. `unit` is the unit in the text's key or heading."""
         for target in targets:
             if target.kind == "metric":
                 value = self.value_in(target, text, unit)
@@ -139,7 +139,7 @@ class Draft:
                 self._store_identity(position, target.key, text, where)
 
     def value_in(self, target: Target, text: str, unit: str = "") -> Value | None:
-        """Return the value that a printed text has for a metric target, or None if it has none."""
+        """Return the metric's value in a printed text, or None if the text is ignored."""
         value = self.words.get(text.strip().lower()) if self.words else None
         return value_of(target, text, unit) if value is None else value
 

@@ -28,7 +28,7 @@ from telemetry_parsers.text.tool_marks import foreign_tool
 def report_on(
     capture: Capture, read: Callable[[Output], Report], no_output: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """Return one report on all outputs of a capture, ignoring shell prompts, typed commands and notes."""
+    """Return one report on all outputs. Shell prompts, typed commands and notes are ignored."""
     commands = _command_names(capture.request)
     outputs = tuple(_change_texts(output, lambda text: without_echoes(text, commands)) for output in capture.outputs)
     return _report_on_runs(replace(capture, outputs=outputs), read, no_output, quiet_statuses)
@@ -37,7 +37,7 @@ def report_on(
 def _report_on_runs(
     capture: Capture, read: Callable[[Output], Report], no_output: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """Return one report on all outputs of a capture, in which typed commands may separate the answers."""
+    """Return one report on all outputs. They keep typed commands, which may separate answers."""
     refusal = reader_failure(capture)
     if refusal is not None:
         return refusal
@@ -79,7 +79,7 @@ def _report_on_silence(output: Output, printed: Sequence[Line], no_output: str) 
 
 
 def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Report | None:
-    """Return a report if the output is another tool's or contains an error, else None."""
+    """Return a report on another tool's output or on a printed error, else None."""
     foreign = foreign_tool(output.text + output.stderr, tool.name)
     if foreign is not None:
         return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not of {tool.name}"),))
@@ -133,7 +133,7 @@ def _parse_output(output: Output, tool: Tool) -> Report:
 
 
 def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
-    """Return the first candidate's answers that list a device. If none do, return the first candidate's answers."""
+    """Return the answers in the first text that lists a device, else in the first text with answers."""
     fallback: list[_AnswerReport] = []
     for printed in _candidate_texts(stdout, tool):
         answers = _parse_lines(printed, output, tool)
@@ -144,7 +144,7 @@ def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_A
 
 
 def _candidate_texts(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]]:
-    """Yield the lines with and without prefixes and typed commands, the most likely variant first."""
+    """Yield the lines with and without prefixes and typed commands. The likeliest text is first."""
     bare = without_prefix(stdout)
     candidates = [stdout] if bare == stdout else [bare, stdout] if is_document(stdout, bare) else [stdout, bare]
     yield from candidates
@@ -166,7 +166,7 @@ def _parse_lines(printed: Sequence[Line], output: Output, tool: Tool) -> list[_A
 
 
 def _parse_parts(parts: Sequence[Run], output: Output, tool: Tool, ambiguity: str | None) -> Iterator[_AnswerReport]:
-    """Yield the answers to one command. If an answer does not name its device, yield the problem `ambiguity` instead."""
+    """Yield the answers to one command. The problem `ambiguity` replaces answers without a device."""
     for part in parts:
         answer = _parse_text(ToolText(part.lines, part.arguments, output), tool)
         if answer is not None and ambiguity and any(device.index is None for device in answer.report.devices):

@@ -73,19 +73,19 @@ class Target:
 
     @property
     def accepts_any_text(self) -> bool:
-        """Return whether every text, even an unknown word, results in a reading: a number or an `Absent` value."""
+        """Return whether even an unknown word results in a reading, possibly an `Absent` value."""
         return self.kind == "metric" and self.other_words != "ignored"
 
 
 def metric(
     key: str, label: str = "", unit: str | None = None, words: Mapping[str, Value] | None = None, if_zero: Value = 0.0
 ) -> Target:
-    """Return a target for a metric whose text is a number, or one of these words."""
+    """Return a target for a metric. Its text is a number or one of these words."""
     return Target("metric", key, label, unit, MappingProxyType(dict(words or {})), if_zero=if_zero)
 
 
 def only(key: str, label: str = "") -> tuple[Target]:
-    """Return a tuple with the target of one metric, for tables that map keys to tuples."""
+    """Return the target of one metric in a tuple, for tables that map keys to tuples."""
     return (metric(key, label),)
 
 
@@ -132,7 +132,7 @@ def value_of(target: Target, text: str, unit: str = "") -> Value | None:
 
 
 def with_domain(address: str) -> str:
-    """Return a bus address such as `00:2d:00.0` with a domain of four digits."""
+    """Return a bus address with a domain of four digits: `0000:2d:00.0` for `00:2d:00.0`."""
     match = _SHORT_BUS.match(address.strip())
     return f"00{match[1]}:{match[2]}" if match else address
 

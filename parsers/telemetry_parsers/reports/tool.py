@@ -48,7 +48,7 @@ Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
 def _must_list_devices(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Return the report on a printed error, a failure if the text has problems, else the outcome `no_devices`."""
+    """Return a report on a text without devices: the printed error, a failure, or `no_devices`."""
     error = error_report(text.all_lines, text.output.status, tool.errors)
     if error is not None:
         return replace(error, facts=report.facts)
@@ -59,7 +59,7 @@ def _must_list_devices(report: Report, text: ToolText, tool: Tool) -> Report:
 
 
 def must_be_complete(report: Report, text: ToolText, _tool: Tool) -> Report:
-    """Return the outcome `no_devices` for a complete list without devices, or a failure for a truncated list."""
+    """Return a failure if the list is truncated, else the outcome `no_devices`."""
     if report.is_cut and not text.output.status:
         return Report("failed", "not_understood", problems=report.problems, facts=report.facts)
     return replace(report, outcome="no_devices")
@@ -106,7 +106,7 @@ def of_lines(
 def shape(
     is_mark: Callable[[Line, _Words], object], read: Callable[[Sequence[Line], _Words, Draft], None], words: _Words
 ) -> Shape:
-    """Return a shape that several tools share, with the `words` (keys, headings and targets) of one tool."""
+    """Return a shape that several tools share. `words` are the keys, headings and targets of one tool."""
     return of_lines(lambda line: is_mark(line, words), lambda lines, draft: read(lines, words, draft), tables=(words,))
 
 

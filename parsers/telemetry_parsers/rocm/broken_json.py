@@ -33,7 +33,7 @@ class _ParsedDocuments:
 
     @property
     def progress(self) -> tuple[bool, int]:
-        """Return whether all documents are complete, and the offset at which reading ended."""
+        """Return whether all documents are complete, and where reading ended."""
         return not self.listing.is_cut, self.end
 
 

@@ -142,7 +142,7 @@ def _card_facts(card: _Card) -> dict[str, str]:
 
 
 def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequence[int]]) -> dict[int, str]:
-    """Map each second die to its package's first die, for which the tool prints the power of both dies."""
+    """Map each second die to the first die of its package, whose printed power includes both dies."""
     # The first die is not the second die's parent, because both are separate devices on the PCI bus.
     packages = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES_PER_PACKAGE]
     return {
@@ -243,7 +243,7 @@ def _read_level(entry: Entry, device: int, draft: Draft) -> None:
 
 
 def _store_main_power(device: int, draft: Draft) -> str:
-    """Store the card's main power. Return its kind, or an empty string if the power is unknown."""
+    """Store the card's main power. Return its kind, or an empty string if no power is a number."""
     value_by_kind = {kind: draft.value(device, f"power_{kind}_watts") for kind in ("instant", "average")}
     values = [(kind, value) for kind, value in value_by_kind.items() if value is not None]
     numbers = [(kind, value) for kind, value in values if not isinstance(value, Absent)]
@@ -253,7 +253,7 @@ def _store_main_power(device: int, draft: Draft) -> str:
 
 
 def _discard_zeros(readings: Sequence[Reading], draft: Draft) -> None:
-    """Mark zeros as absent if the card's temperature and power cannot be read."""
+    """Mark zeros as absent if neither temperature nor power can be read."""
     if not _may_be_up(readings, _BASIC_METRICS - {"utilization_ratio"}):
         for item in readings:
             if item.metric in _ZEROED_METRICS and item.value == 0.0:
@@ -261,7 +261,7 @@ def _discard_zeros(readings: Sequence[Reading], draft: Draft) -> None:
 
 
 def _may_be_up(readings: Iterable[Reading], metrics: Collection[str]) -> bool:
-    """Return False if at least two of these metrics were printed, but none is readable."""
+    """Return False if none of these metrics can be read, although at least two were printed."""
     basic_readings = [item for item in readings if item.metric in metrics]
     printed = {item.metric for item in basic_readings}
     return len(printed) < _MIN_BASIC_METRICS or any(item.value is not Absent.NOT_REPORTED for item in basic_readings)

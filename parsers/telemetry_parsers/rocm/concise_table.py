@@ -169,7 +169,7 @@ def _cells_by_blanks(line: str, headings: Sequence[_Heading]) -> list[str] | Non
 
 
 def _check_cells(cells: list[str], headings: Sequence[_Heading]) -> list[str] | None:
-    """Return the cells if the first is an index and most others match their column's pattern, else None."""
+    """Return the cells if the first is an index and most others fit their columns, else None."""
     if any(heading.column.is_one_word and " " in text for text, heading in zip(cells, headings, strict=True)):
         return None
     matches = [_fits_column(text, heading.column) for text, heading in zip(cells, headings, strict=True)]
@@ -240,7 +240,6 @@ def read_concise_tables(lines: Sequence[Line], default_sensor: str) -> Listing |
 
 
 def _report_if_error(line: Line, listing: Listing) -> None:
-    """Report a line outside the tables if it is an error."""
     if messages.is_error(line):
         listing.add_problem(line.where, quote(line.text))
 
@@ -290,7 +289,7 @@ def _read_name(line: Line, table: _Table, listing: Listing) -> bool:
 
 
 def _report_other_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
-    """Report a line that is neither a row nor a name. Return the table, or None if it ended above this line."""
+    """Report a line that is neither a row nor a name. Return None if the table ended above this line."""
     if table.is_closed:
         _report_if_error(line, listing)
         return table if messages.is_notice(line.text) or messages.key_and_placeholder(line.text) is not None else None
@@ -367,7 +366,7 @@ def _split_cell(key: str, text: str) -> list[tuple[str, str]]:
 
 
 def _discard_memory_share(entries: list[Entry], table: _Table) -> None:
-    """Mark a memory share of 0 % as absent if the utilization is unknown."""
+    """Mark hy-smi's memory share of 0 % as absent if the utilization is unknown."""
     texts = {entry.key: entry.text for entry in entries}
     is_hy_smi = table.headings[0].text.lower() in ("dcu", "hcu")
     has_utilization = any(heading.column.key == _USE_KEYS[0] for heading in table.headings)

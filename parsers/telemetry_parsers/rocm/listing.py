@@ -1,4 +1,4 @@
-"""The form into which all output of rocm-smi and hy-smi is converted: printed keys and texts, grouped by card."""
+"""The common form of all output of rocm-smi and hy-smi: printed keys and texts, by card."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def is_frame(text: str) -> bool:
 
 
 def key_and_placeholder(message: str) -> tuple[str, str] | None:
-    """Return a value's key and a placeholder if the message replaces the value, else None."""
+    """Return a key and a placeholder for a message that is printed instead of a value, else None."""
     lower = message.lower()
     key = next((key for phrase, key in _KEYS_BY_MESSAGE if phrase in lower), None)
     return None if key is None else (key, "Not Supported" if is_unsupported(message) else "N/A")

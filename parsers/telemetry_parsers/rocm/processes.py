@@ -140,7 +140,7 @@ class _HygonProcess:
 
     @property
     def cards(self) -> str:
-        """Return the printed list of the process's cards, or an empty string if it is incomplete."""
+        """Return the list of the process's cards as printed, or an empty string if it is incomplete."""
         text = self.first_text(_INDEX_KEYS)
         return text if text.startswith("[") and text.endswith("]") else ""
 
@@ -184,7 +184,7 @@ def read_hygon_list(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _add_process(entry: _HygonProcess, listed_pairs: set[tuple[int, int]], draft: Draft) -> bool:
-    """Add a process for each of its cards. Return False for a duplicate."""
+    """Add the process to each of its cards. Return False for a duplicate."""
     indices = [units.integer(text) for text in _QUOTED.findall(entry.cards)]
     buses = _QUOTED.findall(entry.values.get("pci bus", ""))
     # The printed memory of a process on several cards is a sum, which is not stored.

@@ -51,7 +51,7 @@ def read_sections(lines: Sequence[Line]) -> Listing | None:
 
 
 def report_missing_end(lines: Sequence[Line], listing: Listing) -> None:
-    """Report truncated output, in which no closing line follows the last line about a card."""
+    """Report the output as truncated if no closing line follows the last card."""
     last_line = next((line for line in reversed(lines) if messages.is_end(line.text) or is_card_line(line)), None)
     if last_line is not None and not messages.is_end(last_line.text):
         listing.add_problem(last_line.where, f"{NO_END_LINE}: {quote(last_line.text)}")
@@ -64,7 +64,7 @@ def is_card_line(line: Line) -> bool:
 
 
 def _read_value(line: Line, severity: str, index: int, text: str, listing: Listing) -> None:
-    """Store a card's value, or a placeholder for a message instead of the value."""
+    """Store a card's value. For a message that replaces the value, store a placeholder."""
     entries = listing.ensure_card(index)
     new_entries = () if severity else _entries_in(text, line)
     if new_entries:

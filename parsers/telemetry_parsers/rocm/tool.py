@@ -130,14 +130,14 @@ def tool_of(variant: ToolVariant) -> Tool:
         marks_first=False,
         # These checks precede the search for other tools' words, because rocm-smi prints some of Hygon's error lines.
         refusals=(_make_other_tool_refuser(variant), _report_on_error),
-        remnants=(partial(_report_on_remnant, tool=variant.name),),
+        remnants=(partial(_report_without_readings, tool=variant.name),),
         is_complaint=messages.is_complaint,
         finish=_add_sleep_messages,
     )
 
 
 def _listing_shape(variant: ToolVariant, parse_listing: Callable[[ToolText], Listing | None], form: Form) -> Shape:
-    """Return a shape that reads cards, node facts and processes."""
+    """Return a shape for output that `parse_listing` reads."""
 
     def read(text: ToolText, draft: Draft) -> bool:
         listing = parse_listing(text)
@@ -165,7 +165,7 @@ def _listing_shape(variant: ToolVariant, parse_listing: Callable[[ToolText], Lis
 
 
 def _shape_of_other_tool(variant: ToolVariant) -> Shape:
-    """Return a shape that matches all output of the other tool and refuses to read it."""
+    """Return a shape that matches the other tool's output and rejects it."""
 
     def refuse(_report: Report, _text: ToolText, _tool: Tool) -> Report:
         problem = Problem("text", f"this is output of {variant.other_tool}, not of {variant.name}")
@@ -216,8 +216,8 @@ def _report_on_error(output: Output, lines: Sequence[Line]) -> Report | None:
     return error_report(lines, output.status, messages.ERRORS)
 
 
-def _report_on_remnant(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
-    """Report output that has only notices, a banner, or table rows without headings."""
+def _report_without_readings(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
+    """Report output without readings: notices, a banner, or table rows without headings."""
     printed_lines = [line for line in lines if line.text.strip()]
     first_line = printed_lines[0]
     if all(messages.is_notice(line.text) for line in printed_lines):

@@ -39,7 +39,7 @@ def fan_ratio(text: str, unit: str) -> Value:
 
 
 def hertz(text: str, unit: str) -> Value:
-    """Return the clock in `8 (1725Mhz)`, in `1350Mhz`, or in a plain number if the key has the unit."""
+    """Return the clock in a text such as `8 (1725Mhz)`. `unit` is the unit of a plain number."""
     match = None if unit else _CLOCK.match(text)
     if not unit and match is None:
         return _absence_in(text.removesuffix(" (None)"))
@@ -49,7 +49,7 @@ def hertz(text: str, unit: str) -> Value:
 
 
 def joules(text: str, unit: str) -> Value:
-    """Return the energy, or an `Absent` value for 0, which cards without a counter print."""
+    """Return the energy. 0 is absent, because cards without a counter print it."""
     if not unit.startswith("15.259uJ"):
         return units.zero_as_unsupported(units.quantity(text, units.JOULES, unit))
     value = units.number(text)
@@ -75,7 +75,7 @@ def link_width(text: str, _unit: str) -> Value:
 
 
 def generation_from_tenths(text: str, unit: str) -> Value:
-    """Return the generation for a speed in tenths of a GT/s: 160 is generation 4."""
+    """Return the PCIe generation of a speed in tenths of a GT/s: 160 is generation 4."""
     value = units.number(text) if unit == "0.1 GT/s" else Absent.NOT_UNDERSTOOD
     return value if isinstance(value, Absent) else units.pcie_generation(f"{value / 10:g}")
 

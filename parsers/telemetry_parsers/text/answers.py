@@ -97,7 +97,7 @@ def failed(reason: Reason, where: str, text: str) -> Report:
 
 
 def failed_midway(report: Report, status: int) -> Report:
-    """Return a failed report for a tool that exited inside its device list."""
+    """Return a failure, because the tool exited while it listed the devices."""
     reason: Reason = "killed" if status < 0 else "exit_status"
     problem = Problem("exit status", f"exit status {status}: the tool ended inside its list of devices")
     return Report("failed", reason, problems=(problem, *report.problems), facts=report.facts)
@@ -111,7 +111,7 @@ def reader_failure(capture: Capture) -> Report | None:
 
 
 def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequence[ErrorText] = ()) -> Report | None:
-    """Return a report on the first known error in these lines or, if there is none, on the first unknown error."""
+    """Return a report on the first error in these lines, or None. Known errors take precedence."""
     unknown_error: Line | None = None
     for line in lines:
         text = line.text.lower()
@@ -128,7 +128,7 @@ def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequenc
 
 
 def capped(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Return at most 12 problems, of which the last may be a count such as `and 31 more problems`."""
+    """Return at most 12 problems. The last may be a count such as `and 31 more problems`."""
     if len(problems) <= MAX_PROBLEMS:
         return tuple(problems)
     omitted_count = len(problems) - MAX_PROBLEMS + 1

@@ -66,7 +66,7 @@ class Documents:
         return sum(document.end - document.start for document in self.documents)
 
     def problems(self, used: Collection[Document]) -> list[Problem]:
-        """Return a problem for each line outside the used documents. Lines after a truncated document belong to it."""
+        """Return a problem for each line outside the `used` documents. A truncated document extends to the end."""
         lines = list(self.foreign)
         end = 0
         starts = {item.start for item in used}
@@ -90,7 +90,7 @@ def find_documents(text: str, starts: re.Pattern[str] = _LINE_STARTS) -> Documen
 def ignore_foreign_lines(
     text: str, read: Callable[[str], _T], progress: Callable[[_T], tuple[bool, int]]
 ) -> tuple[_T, tuple[tuple[int, str], ...]]:
-    """Read output with or without its foreign lines, whichever gives more. Return the result and the ignored lines."""
+    """Read the text with or without foreign lines, whichever is read further. Return the result and the ignored lines."""
     unchanged = read(text)
     foreign = tuple((match.start(), match[0]) for match in _FOREIGN.finditer(text))
     cleaned = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else unchanged

@@ -36,7 +36,7 @@ def without_prefix(lines: Sequence[Line]) -> list[Line]:
 
 
 def is_document(lines: Sequence[Line], bare: Sequence[Line]) -> bool:
-    """Return whether any line of `bare`, from which a prefix was removed, certainly begins a document."""
+    """Return whether a document begins in `bare`, the lines without their common prefix."""
     changed = (after.text for before, after in zip(lines, bare, strict=True) if before.text != after.text)
     return any(_BEGINS_A_DOCUMENT.match(text) for text in changed)
 
@@ -119,7 +119,7 @@ def _is_note(text: str) -> bool:
 
 
 def _echoed_command(text: str, commands: Collection[str]) -> str | None:
-    """Return the typed command in a line, "" for a bare prompt, or None for output."""
+    """Return the command typed in a line, "" for a bare prompt, or None for output."""
     prompt = _PROMPT.match(text)
     if prompt is not None:
         return text[prompt.end() :].strip()

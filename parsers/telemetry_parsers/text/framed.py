@@ -1,4 +1,4 @@
-"""Uses headings and rules to parse framed tables with several lines per device into records."""
+"""Reads framed tables that have several lines per device."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def is_rule(text: str) -> bool:
 
 
 def headings_in(text: str, all_headings: frozenset[str]) -> tuple[str, ...]:
-    """Return the known headings in a cell, and each piece of other text as an unknown heading."""
+    """Return the headings in a cell. Text without known headings is returned as an unknown heading."""
     headings: list[str] = []
     for piece in _split_at_gaps(text[:_MAX_CELL_LENGTH]):
         words = piece.lower().split()

@@ -274,7 +274,7 @@ def _read_agents(text: ToolText, draft: Draft) -> bool:
 
 
 def _add_agent(agent: Agent, index: int, listing: _Listing, draft: Draft) -> int:
-    """Add the agent if it is an accelerator. Return 1 if it takes up an accelerator index, else 0."""
+    """Add an accelerator. Return 1 if the agent has an accelerator index, else 0."""
     device_type = agent.text("device type").upper()
     if device_type in _OTHER_TYPES:
         return 0

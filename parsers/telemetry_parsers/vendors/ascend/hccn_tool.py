@@ -186,7 +186,7 @@ class _AnswerReader:
             self.draft.add_unknown(key)
 
     def _read_port(self, value: str) -> None:
-        """Read the port number, printed as `port_id: 4` or, in the output about bit errors, as `port_id: 0x4`."""
+        """Read the port number, which is printed as `4` or `0x4`."""
         self.is_understood = True
         port_number = value.lower().removeprefix("0x")
         if _NUMBER.match(port_number) and not self.port.number:
@@ -290,7 +290,7 @@ def _is_heading(line: Line, shape: TableShape) -> bool:
 
 
 def _missing_answer(run: Run) -> Problem | None:
-    """Return a problem for a command with neither an answer nor a printed error."""
+    """Return a problem if the command has neither an answer nor a printed error, else None."""
     lines = [line for line in run.lines if line.text.strip()]
     is_other_text = bool(lines) and ":" not in lines[0].text
     if not METRICS_BY_FLAG.keys() & set(run.arguments) or is_other_text or failure_of(run.lines, ERRORS):

@@ -76,7 +76,7 @@ def read_rank_table(text: str) -> RankTable:
 
 
 def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") -> tuple[Rank, ...]:
-    """Return the ranks on the server `server_name` or, by default, on the server with one of the node's names."""
+    """Return the ranks of one server. Its name is `server_name` or, by default, one of `names`."""
     servers = table.servers
     if server_name:
         matching_servers = [server for server in servers if server_name in (server.id, *server.names)]
@@ -206,7 +206,7 @@ def _check_depth(text: str) -> None:
 
 
 def _remedy_for(line: str, error: json.JSONDecodeError) -> str:
-    """Return the remedy for common invalid JSON, such as comments in copied examples."""
+    """Return a remedy for a common mistake, such as a comment, or else the parser's message."""
     remaining = line[error.colno - 1 :].strip()
     if remaining.startswith(("//", "/*", "#")):
         return "JSON has no comments; remove the comment"

@@ -108,7 +108,7 @@ def split_label(text: str) -> tuple[str, str]:
 
 
 def target_of(label: str) -> tuple[Target | None, bool]:
-    """Return (target or None, whether the label is known) for a label of `stats` or `dump`."""
+    """Return the label's target, or None, and whether the label is known."""
     name, unit = split_label(label)
     engine_match = _NUMBERED.match(name)
     target = keys.STATS.get(f"{engine_match[1]} engine util" if engine_match else name)
@@ -236,7 +236,7 @@ def _store_label(grid: _GridState) -> None:
 
 
 def _split_tiles(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each tile's number (empty for the device) and text, as in `Tile 0: 143; Tile 1: 97`."""
+    """Yield (tile number, text) for a text such as `Tile 0: 143; Tile 1: 97`. The device's number is empty."""
     device_text, *numbers_and_texts = _TILE.split(text)
     if device_text.strip() or not numbers_and_texts:
         yield "", device_text.strip()
@@ -253,7 +253,7 @@ def _position_of(grid: _GridState, tile: str, device: int) -> int:
 
 
 def _number_in(text: str) -> str | None:
-    """Return the device's number or the highest number among its engines, or None for other text."""
+    """Return the device's number, or the highest of its engines' numbers, or None for other text."""
     device_text = text.partition(";")[0].strip()
     current = _CURRENT_VALUE.match(text)
     if current is not None or ":" not in device_text:

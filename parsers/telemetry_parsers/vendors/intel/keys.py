@@ -259,7 +259,7 @@ QUERY = QueryShape(
 
 
 def store_health(draft: Draft, device: int, states: Mapping[str, str]) -> None:
-    """Store the worst item's state as the device's health if all items were printed."""
+    """Store the worst state as the device's health if all items were printed."""
     known_states = [state for state in states.values() if state not in _NO_STATE]
     if _HEALTH_ITEMS - set(states) or not known_states or not set(known_states) <= set(_STATES_WORST_FIRST):
         return

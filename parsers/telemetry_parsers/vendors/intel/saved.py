@@ -80,7 +80,7 @@ def _store_counters(entries: Any, device: int, draft: Draft) -> None:
 
 
 def _store_memory(text: str, device: int, where: str, draft: Draft) -> None:
-    """Store the memory in use. The number's magnitude shows whether its unit is MiB or bytes."""
+    """Store the memory in use. The number's magnitude shows whether it is in MiB or bytes."""
     number = units.number(text)
     is_bytes = not isinstance(number, Absent) and number >= keys.MIN_BYTES
     if not is_bytes and not isinstance(number, Absent) and number > keys.MAX_MEBIBYTES:

@@ -90,7 +90,7 @@ def _report_on_summary(_output: Output, lines: Sequence[Line]) -> Report | None:
 
 
 def _as_wrong_request(report: Report, output: Output) -> Report:
-    """Change a failure to `wrong_request`, so that the next command line is tried."""
+    """Report the failure of a command with arguments as `wrong_request`, so that the next command line is tried."""
     has_failed = report.outcome == "failed" and report.reason in ("not_understood", "exit_status")
     is_refused = has_failed and bool(arguments_of(output.name, TOOL))
     return replace(report, outcome="wrong_request", reason=None) if is_refused else report

@@ -86,26 +86,28 @@ _ABSENCE_BY_CODE: Mapping[int, Absent] = {
 MTML = LibrarySpec("MTML", "mtml", "moorethreads", devices="cards", max_devices=1024, absences=_ABSENCE_BY_CODE)
 
 
-def read_calls(calls: dict[str, Plain], readings: DeviceDraft) -> None:
-    """Store the readings in a device's calls, and report unknown calls."""
+def read_calls(calls: dict[str, Plain], device_draft: DeviceDraft) -> None:
+    """Add the readings in the results of a device's calls, and report unknown calls."""
     for name, answer in calls.items():
         if name in CALLS:
             for row in CALLS[name]:
-                readings.add_row(row, answer, quote(name))
+                device_draft.add_row(row, answer, quote(name))
         elif name.startswith(LINK_PREFIX):
-            _read_link(quote(name.removeprefix(LINK_PREFIX)), answer, name, readings)
+            _read_link(quote(name.removeprefix(LINK_PREFIX)), answer, name, device_draft)
         elif not name.startswith(FAN_PREFIX) and name not in _FACT_CALLS:
-            readings.draft.add_unknown(name)
-    readings.add_greatest(FAN, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_PREFIX)})
+            device_draft.draft.add_unknown(name)
+    device_draft.add_greatest(
+        FAN, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_PREFIX)}
+    )
 
 
-def _read_link(link: str, answer: Plain, name: str, readings: DeviceDraft) -> None:
-    state = readings.value(answer, quote(name))
+def _read_link(link: str, answer: Plain, name: str, device_draft: DeviceDraft) -> None:
+    state = device_draft.value(answer, quote(name))
     if state == _LINK_DOWNGRADED:
-        readings.add_problem(f"MTLink {link} runs below its highest speed")
+        device_draft.add_problem(f"MTLink {link} runs below its highest speed")
     if not isinstance(state, Absent):
         state = _LINK_STATES.get(int(state), Absent.NOT_UNDERSTOOD)
-    readings.add("link_up", state, link, quote(name))
+    device_draft.add("link_up", state, link, quote(name))
 
 
 def _facts(recorded: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
@@ -168,7 +170,7 @@ def _read_device(device: Device, recorded: dict[str, Plain], where: str, draft: 
 
 
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
-    """Return a poll of the library. If `pymtml` is missing, the poll starts no process."""
+    """Return a poll of MTML. No process is started if `pymtml` is missing."""
     request = Library(SOURCE, (name,), module="pymtml", package="device-telemetry[moorethreads]")
     return Poll(name, request, tier, interval, deadline, lists_devices)
 

@@ -180,7 +180,7 @@ def _merge_cards(output: _QueryOutput) -> list[_Card]:
 
 
 def _add_keys(output: _QueryOutput, first_answer: _Card, card: _Card, *, is_known: bool) -> None:
-    """Add a card's new keys to the first answer about it."""
+    """Add the keys of `card` that are missing from `first_answer`, an earlier answer about the same card."""
     keys = {key for key, _ in first_answer.values}
     if not is_known or any(key in keys and (key in FIELDS or key[0] == FAN_SECTION) for key, _ in card.values):
         output.draft.add_problem(card.where, listed_twice("the card"))
@@ -226,7 +226,7 @@ def _read_card(draft: Draft, device: int, card: _Card) -> None:
 
 
 def _report_unknown(card: _Card, draft: Draft, key: Key) -> None:
-    """Report an unknown key, or a known key below an ignored section."""
+    """Report an unknown key, or a known key whose section heading is missing."""
     section, name = key
     if section in IGNORED_SECTIONS and name in _READ_NAMES:
         draft.add_problem(card.where, f"{name} is printed below {section}: the heading of its section is missing")

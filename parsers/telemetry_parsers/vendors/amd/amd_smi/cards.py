@@ -117,7 +117,7 @@ def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
 
 
 def report_without_cards(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Return the report if it has versions, `no_devices` for a complete list, or a failure for a truncated list."""
+    """Accept a text without cards if it contains versions. Otherwise, the list must be complete."""
     return report if report.facts else must_be_complete(report, text, tool)
 
 
@@ -139,7 +139,7 @@ def _join_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
 
 
 def _blocks_of_partition(partitions: Mapping[str, list[Block]], name: str) -> list[Block] | None:
-    """Return the partition's blocks, or None. If there is only one partition, an empty name matches any name."""
+    """Return the partition's blocks, or None. The only partition matches if it or `name` has no name."""
     if name in partitions or len(partitions) != 1:
         return partitions.get(name)
     other_name, blocks = next(iter(partitions.items()))
@@ -147,7 +147,6 @@ def _blocks_of_partition(partitions: Mapping[str, list[Block]], name: str) -> li
 
 
 def _has_repeated_reading(blocks: Sequence[Block]) -> bool:
-    """Return whether two of these blocks have an entry for the same reading."""
     previous_keys: set[_EntryKey] = set()
     for block in blocks if len(blocks) > 1 else ():
         keys = set(map(_entry_key, block.entries))

@@ -1,4 +1,4 @@
-"""The form into which all output of amd-smi is converted, and the meaning of words in the output."""
+"""The common form of all output of amd-smi, and the meaning of the words in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ORDINAL = re.compile(r"_[0-9]{1,4}\Z|(?<=clk)[0-9]{1,3}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A printed value with its path of keys, and the number of its list item or section."""
+    """A printed value with its path of keys. `group` is the number of its list item or section."""
 
     path: Path
     text: str
@@ -27,7 +27,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Block:
-    """The entries of one device. `open_path` is the path after which entries may be missing, if any."""
+    """The entries of one device. Entries may be missing below `open_path`, unless it is None."""
 
     kind: str
     index: int | None

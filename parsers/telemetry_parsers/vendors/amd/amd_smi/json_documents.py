@@ -141,13 +141,13 @@ def _add_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
 
 
 def _flatten_list(name: str, items: list[Plain]) -> list[Plain]:
-    """Return the devices in a list that may be nested. Convert each `link_status` to links."""
+    """Return the devices in a possibly nested list, with links instead of `link_status`."""
     devices = [device for item in items for device in (item if isinstance(item, list) else [item])]
     return [_with_links(device, devices) for device in devices] if name == _LINK_STATUS else devices
 
 
 def _with_links(item: Plain, devices: list[Plain]) -> Plain:
-    """Return the device with its `link_status` converted to the list `links`, as `amd-smi topology` prints it."""
+    """Replace a device's `link_status` with the list `links`, as `amd-smi topology` prints it."""
     states = item.get(_LINK_STATUS) if isinstance(item, dict) else None
     if not isinstance(item, dict) or not isinstance(states, list) or len(states) != len(devices):
         return item

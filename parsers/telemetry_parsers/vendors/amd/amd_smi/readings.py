@@ -90,7 +90,7 @@ def read_processes(draft: Draft, device: int, block: Block) -> None:
 
 
 def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | None]:
-    """Return each process's texts by key path, and the message that replaces the list, if any."""
+    """Return the texts of each process, and the message that replaces the list, or None."""
     groups: list[dict[Path, str]] = []
     message: str | None = None
     for entry in block.entries:
@@ -107,7 +107,7 @@ def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | N
 
 
 def _process_count(block: Block, message: str | None, read_count: int, listed_count: int) -> Value:
-    """Return the number of processes, or an `Absent` value for an incomplete list."""
+    """Return the number of processes, or an `Absent` value if the list is incomplete."""
     if message is not None:
         return float(read_count) if message in NO_PROCESSES else Absent.NOT_REPORTED
     if block.open_path is not None and (block.open_path == () or block.open_path[0] in (_PROCESS, _PROCESS_LIST)):
@@ -178,7 +178,7 @@ class _ReadingChooser:
         self.levels: tuple[Reading, ...] = ()
 
     def read_entry(self, entry: Entry) -> None:
-        """Read an entry's text as a candidate for each metric to which its path is mapped."""
+        """Store the entry's value as a candidate for each of its metrics."""
         path = field_path(entry.path)
         targets = FIELDS.get(path) or _labelled_targets(entry.path) or self._stack_targets(entry)
         for target in targets:
@@ -205,7 +205,7 @@ class _ReadingChooser:
         self.chosen[key] = candidate if previous is None else _prefer(previous, candidate, is_repeated=is_repeated)
 
     def _stack_targets(self, entry: Entry) -> tuple[Target, ...]:
-        """Return the temperature metric of the next memory stack or die, or ()."""
+        """Return the target for the temperature of the next memory stack or die, or ()."""
         if entry.path not in STACK_LABELS:
             return ()
         self._stack_counts[entry.path] += 1
@@ -235,7 +235,7 @@ def _prefer(previous: _Candidate, candidate: _Candidate, *, is_repeated: bool) -
 
 
 def _labelled_targets(path: Path) -> tuple[Target, ...]:
-    """Return the metric of a key that contains its label, or ()."""
+    """Return the target for a path that contains a label, or ()."""
     if path[0] == "ecc_blocks" and len(path) == 3 and path[2] in ECC_COUNTS and _WORD.match(path[1]):
         return (metric(ECC_COUNTS[path[2]], path[1]),)
     if path[0] == "throttle" and 2 <= len(path) <= 4 and path[1].endswith(VIOLATION_SUFFIX):

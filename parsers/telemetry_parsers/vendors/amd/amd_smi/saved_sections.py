@@ -129,7 +129,7 @@ class _SectionParser:
             return
         key, value = normalize_key(match[1]), match[2]
         if value is None:
-            value = self._missing_value(key, line)
+            value = self._text_of_bare_key(key, line)
         path = self._path_of(line, key, is_heading=value is None)
         if value is None:
             self._group += 1
@@ -139,8 +139,8 @@ class _SectionParser:
         else:
             self._store_value(path, value, line)
 
-    def _missing_value(self, key: str, line: Line) -> str | None:
-        """Return an empty string for a key whose value is missing, or None for a heading."""
+    def _text_of_bare_key(self, key: str, line: Line) -> str | None:
+        """Return an empty string if the key's value is missing, or None if the key is a heading."""
         if key == "gpu":
             self._draft.add_problem(line.where, "a card has no number; the lines below may belong to another card")
         return "" if self._flat and self._is_leaf(key) else None

@@ -141,7 +141,7 @@ class _TableParser:
         return False
 
     def _block_of_card(self, index: int) -> Block:
-        """Return the block of the card with this index, which is added if it is missing."""
+        """Return the block of the card with this index. Add the block if it is missing."""
         if index not in self._cards:
             self._add_block(Block("gpu", index, f"GPU {index}"), index)
         return self._cards[index]

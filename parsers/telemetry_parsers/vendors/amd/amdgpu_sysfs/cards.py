@@ -82,13 +82,13 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _check_power(position: int, value: Value, draft: Draft) -> Value:
-    """Return the power, or an `Absent` value for 0 W if the card has no limit."""
+    """Return the power. 0 W is absent if the card has no limit."""
     has_limit = isinstance(draft.value(position, "power_cap_watts"), float)
     return Absent.NOT_SUPPORTED if value == 0.0 and not has_limit else value
 
 
 def read_partition(position: int, partition: str, card: CardFiles, draft: Draft) -> None:
-    """Add a partition's readings, which are in the card's file gpu_metrics, to the draft."""
+    """Add the readings of a partition, which the card's file gpu_metrics contains."""
     for item in _gpu_metrics_readings(card, draft):
         if str(item.partition) == partition:
             draft.add_reading(reading(position, item.metric, item.value, item.label))

@@ -182,7 +182,7 @@ class UnknownBlobError(ValueError):
 
 
 def content_of(data: object) -> bytes:
-    """Return the bytes of a captured binary file. Raise UnknownBlobError if there are none."""
+    """Return the content of a captured binary file. Raise UnknownBlobError if it is missing or broken."""
     text = data.get("base64") if isinstance(data, dict) else None
     if not isinstance(text, str):
         raise UnknownBlobError("no bytes")

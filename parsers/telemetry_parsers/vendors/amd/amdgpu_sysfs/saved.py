@@ -83,7 +83,7 @@ def _saved_files_of_cards(text_lines: Sequence[Line]) -> list[Output]:
 
 
 def _saved_files(lines: Sequence[Line]) -> list[Output]:
-    """Return the files in saved output, in the format that yields the most files."""
+    """Return the files in saved output. Among the known formats, choose the one that yields the most files."""
     errors: dict[str, int] = {}
     other_lines = []
     for line in lines:

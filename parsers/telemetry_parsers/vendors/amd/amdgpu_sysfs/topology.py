@@ -56,7 +56,7 @@ class _RawNode:
 
     @property
     def function(self) -> int:
-        """Return the partition number in the location's highest bits or, if it is 0, the PCI function."""
+        """Return the partition number or, if it is 0, the PCI function."""
         location = self.values["location_id"]
         return (location >> 28 & 0xF) or (location & 0x7)
 
@@ -86,7 +86,6 @@ def node_problems(tree: Tree) -> list[Problem]:
 
 
 def _has_two_nodes(output: Output | None) -> bool:
-    """Return whether the text contains two nodes."""
     return output is not None and output.text.count("simd_count ") > 1
 
 
@@ -202,7 +201,7 @@ def read_nodes(nodes: Sequence[Node], awake_cards: Mapping[str, CardFiles], draf
 
 
 def _position_of(node: Node, positions: dict[str, int], draft: Draft) -> int | None:
-    """Return the position of the node's device, which is added if it is new."""
+    """Return the position of the node's device. Add the device if it is new."""
     if node.partition is not None:
         return draft.add_device(_create_device(node, positions[node.bus_id])) if node.bus_id in positions else None
     if node.bus_id not in positions:

@@ -114,13 +114,13 @@ def is_card_folder(path: str) -> bool:
 
 
 def is_expected_path(path: str) -> bool:
-    """Return whether a path is that of a card file, KFD node file, process file or driver version file."""
+    """Return whether this is the path of a card, KFD node, process or driver version file."""
     patterns = (_DRM, _PCI, _NODE, _PROCESS, _VERSION)
     return any(pattern.match(path) is not None for pattern in patterns)
 
 
 def _set_address(tree: Tree, card_key: str, bus_id: str) -> None:
-    """Set the PCI address of a card, and merge the card with any card at that address."""
+    """Set a card's PCI address. Merge the card with the card that already has this address."""
     card = tree.cards.pop(card_key)
     existing_card = tree.cards.setdefault(bus_id, card)
     existing_card.bus_id, existing_card.number = bus_id, card.number

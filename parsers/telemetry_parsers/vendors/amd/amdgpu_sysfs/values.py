@@ -34,7 +34,7 @@ def absence_of(output: Output) -> Absent | None:
 
 
 def value_in(output: Output, target: Target) -> Value:
-    """Return the value that a file has for this metric, or the reason for its absence."""
+    """Return the metric's value in a file, or an `Absent` value."""
     value = absence_of(output) or value_of(target, output.text)
     return Absent.NOT_UNDERSTOOD if value is None else value
 
@@ -74,13 +74,13 @@ def error_counts(text: str) -> Mapping[str, Value]:
 
 
 def _read_ecc_mode(text: str, _unit: str) -> Value:
-    """Return whether the active RAS blocks include the memory controllers (umc, the first bit)."""
+    """Return whether RAS is active for the memory controllers (umc, the first bit)."""
     match = _FEATURE_MASK.match(text)
     return float(int(match[1], 16) & 1) if match else Absent.NOT_UNDERSTOOD
 
 
 def page_counts(text: str) -> tuple[float, float] | None:
-    """Return the number of retired pages and 1 if pages are pending, else 0. Return None for unreadable text."""
+    """Return the number of retired pages and whether pages are pending, or None for unreadable text."""
     matches = [_PAGE.match(line.strip()) for line in text.splitlines() if line.strip()]
     states = [match[1] for match in matches if match is not None]
     if not states or len(states) != len(matches):
@@ -93,7 +93,7 @@ def _limit_target(metric_key: str, unit: str) -> Target:
 
 
 def _link_width_target(metric_key: str) -> Target:
-    """Return the target for a link's width. 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
+    """Return the target for a link's width. 255 means unknown (PCIE_LNK_WIDTH_UNKNOWN in the kernel)."""
     return metric(metric_key, words={"255": Absent.NOT_SUPPORTED}, if_zero=Absent.NOT_SUPPORTED)
 
 

@@ -34,7 +34,7 @@ _MAX_CHIPS = 16  # chips of one card; a 310 card has four
 
 
 def is_block_line(line: Line, common_keys: frozenset[str] = keys.COMMON_KEYS) -> bool:
-    """Return whether a line describes a process, or begins with a known key that is not in `common_keys`."""
+    """Return whether a line is a process, or has a known key that is not in `common_keys`."""
     name, colon, _ = line.text.partition(":")
     key = split_key(name)[0]
     is_key = bool(colon) and line.ended and key in KNOWN_KEYS and key not in common_keys
@@ -63,7 +63,7 @@ def read_answer(lines: Sequence[Line], context: OutputContext, draft: Draft) -> 
 
 @dataclass(frozen=True, slots=True)
 class _CardAnswer:
-    """An answer about one card. Values without a name belong to `default_slot`."""
+    """An answer about one card. Unnamed values belong to `default_slot`."""
 
     draft: Draft
     card: Card
@@ -165,7 +165,7 @@ def _store_chip(answer: _CardAnswer, device: int, section: Section, end_keys: Se
 def _check_end(
     draft: Draft, section: Section, end_keys: Sequence[keys.EndKey], also_printed: AbstractSet[str] = frozenset()
 ) -> bool:
-    """Return whether the section is complete, and report a truncated section."""
+    """Return whether the section is complete. Report a truncated section."""
     last_key = section.last_key
     printed_keys = {*section.entries, *also_printed} | ({keys.CHIP_KEY} if section.part else set())
     is_complete = last_key not in KNOWN_KEYS or any(
@@ -188,7 +188,7 @@ def _add_events(draft: Draft, device: int, block: Block) -> None:
 
 
 def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
-    """If a printed fault count is above 0, report an event for each chip of the card."""
+    """Report an event for each chip of the card if a fault count is above 0."""
     counts = [
         (key, section.entries[key]) for section in sections for key in keys.FAULT_COUNTS if key in section.entries
     ]

@@ -94,7 +94,7 @@ def read_chips(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _may_omit_processes(lines: Sequence[Line], version: str | None) -> bool:
-    """Return whether this version of the tool may print no process table for these chips."""
+    """Return whether a process table may be missing, because of the chips or the tool's version."""
     has_hbm = any("hbm-usage" in line.text.lower() for line in lines)
     major = units.integer((version or "").partition(".")[0])
     return not has_hbm or (major is not None and major < _PROCESSES_SINCE)
@@ -137,7 +137,7 @@ def _has_heading(line: Line, name: str) -> bool:
 
 
 def _add_chip(draft: Draft, record: Record, driver: str | None, id_names: frozenset[str]) -> str | None:
-    """Add a chip. Return the source of its index, `phy-id` or `card`, or None if there is no chip."""
+    """Add a chip. Return the kind of its index (`phy-id` or `card`), or None for an invalid row."""
     cells = record.values
     card = _cell_number(cells, "npu", "npu id")
     if card is None or "health" not in cells or "phy-id" in id_names - cells.keys():
@@ -205,7 +205,7 @@ def _cell_text(cells: Mapping[str, Cell], heading: str) -> str | None:
 
 
 def _index_space(draft: Draft, index_kinds: set[str | None]) -> str:
-    """Return PHYSICAL_SPACE if all indices are physical ids, else ""."""
+    """Return PHYSICAL_SPACE if all indices are physical ids, else an empty string."""
     cards = [slot.card for slot in slots_in(draft)]
     has_single_chips = len(set(cards)) == len(cards)
     return PHYSICAL_SPACE if index_kinds == {"phy-id"} or (index_kinds == {"card"} and has_single_chips) else ""

@@ -189,7 +189,7 @@ RATED_POWER = "rated power dissipation"
 
 @dataclass(frozen=True, slots=True)
 class EndKey:
-    """A key that may be an answer's last key if the answer has the key `requires`, but not `excludes`."""
+    """A key that may end an answer, if `requires` was printed and `excludes` was not."""
 
     key: str
     requires: str = ""

@@ -142,7 +142,7 @@ def is_measured(key: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Whether a block of readings is complete, and whether the product is known to have no HBM."""
+    """Whether a block of readings is complete, and whether the product certainly has no HBM."""
 
     is_complete: bool
     has_no_hbm: bool
@@ -182,7 +182,7 @@ def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None
 
 
 def _targets_of(block: Block, memory_kind: int | None) -> Iterator[tuple[str, Target]]:
-    """Yield each (key, target) of the block, omitting readings of the other kind of memory."""
+    """Yield each (key, target) of the block. Memory readings that are not of `memory_kind` are omitted."""
     yield from ((key, target) for key in block for target in keys.FIELDS.get(key, ()))
     yield from ((key, keys.ECC_FIELDS[key]) for key in block if key in keys.ECC_FIELDS)
     memory = {key: _MEMORY_KEYS[key] for key in block if key in _MEMORY_KEYS}
@@ -213,7 +213,7 @@ def _memory_kind(block: Block, evidence: Evidence) -> int | None:
 
 
 def _is_hbm_capacity_missing(block: Block) -> bool:
-    """Return whether the memory is ambiguous, because HBM is printed without a capacity."""
+    """Return whether the kind of memory is unknown, because HBM is printed without a capacity."""
     has_hbm = any(_MEMORY_KEYS[key][0] == _HBM for key in block if key in _MEMORY_KEYS)
     capacity = block.get("hbm capacity")
     has_ddr = "ddr capacity" in block and not _is_zero(block, "ddr capacity")

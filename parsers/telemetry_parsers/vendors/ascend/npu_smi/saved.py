@@ -40,7 +40,7 @@ _MAX_COLUMNS = 200
 
 
 def read_watch(lines: Sequence[Line], draft: Draft) -> None:
-    """Read the last row of each chip."""
+    """Add the readings in the last row of each chip."""
     headings: tuple[str, ...] = ()
     last_rows: dict[Slot, tuple[Line, dict[str, str]]] = {}
     for line in lines:

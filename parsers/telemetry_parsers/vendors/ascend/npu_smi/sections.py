@@ -130,7 +130,7 @@ class Card:
     paragraphs: list[list[_LineContent]] = field(default_factory=lambda: [[]])
 
     def is_continued(self) -> bool:
-        """Return whether the last value continues on the next lines, which have a blank key."""
+        """Return whether the last value may continue in lines with a blank key."""
         last_item = next((paragraph[-1] for paragraph in reversed(self.paragraphs) if paragraph), None)
         return isinstance(last_item, _KeyValue) and last_item.key == keys.MULTILINE_KEY
 
@@ -214,7 +214,7 @@ def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
 
 
 def _join_if_doubled(paragraphs: Sequence[list[_LineContent]]) -> list[list[_LineContent]]:
-    """Return the paragraphs that are not empty. If each is a single line, join them into one."""
+    """Omit empty paragraphs. Join single-line paragraphs, which result from doubled line breaks."""
     filled_paragraphs = [paragraph for paragraph in paragraphs if paragraph]
     is_doubled = len(filled_paragraphs) > 2 and all(len(paragraph) == 1 for paragraph in filled_paragraphs)
     return [[item for paragraph in filled_paragraphs for item in paragraph]] if is_doubled else filled_paragraphs
@@ -222,7 +222,7 @@ def _join_if_doubled(paragraphs: Sequence[list[_LineContent]]) -> list[list[_Lin
 
 def _split_sections(paragraph: Sequence[_LineContent], problems: list[Problem]) -> Iterator[Section]:
     """Yield the sections of a paragraph, or report an ambiguous paragraph."""
-    items = _without_consecutive_part_lines(paragraph)
+    items = _without_numbers_of_named_parts(paragraph)
     name_indices = [index for index, item in enumerate(items) if isinstance(item, PartLine)]
     has_above = bool(name_indices) and _has_content(items[: name_indices[0]])
     has_below = bool(name_indices) and _has_content(items[name_indices[-1] :])
@@ -239,8 +239,8 @@ def _split_sections(paragraph: Sequence[_LineContent], problems: list[Problem]) 
         yield section
 
 
-def _without_consecutive_part_lines(paragraph: Sequence[_LineContent]) -> list[_LineContent]:
-    """Omit the number of a part whose name follows, as in `-t board`."""
+def _without_numbers_of_named_parts(paragraph: Sequence[_LineContent]) -> list[_LineContent]:
+    """Omit the number of a part if the next line names the part, as in `-t board`."""
     items: list[_LineContent] = []
     for item in paragraph:
         if items and isinstance(item, PartLine) and isinstance(items[-1], PartLine) and item.is_other_part:

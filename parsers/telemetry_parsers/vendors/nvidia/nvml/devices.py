@@ -160,23 +160,25 @@ _RANKS = {kind: rank for rank, kind in enumerate(_KINDS.values())}
 
 
 def read_processes(
-    answer: Plain, utilization: Plain, readings: DeviceDraft, *, is_unified: bool = False
+    answer: Plain, utilization: Plain, device_draft: DeviceDraft, *, is_unified: bool = False
 ) -> tuple[Process, ...]:
     """Return a device's processes, and store their count."""
     processes: dict[_ProcessKey, Process] = {}
     lists = mapping(answer).items()
-    values = [_read_list(kind, entries, processes, readings) for kind, entries in lists if error_in(entries) is None]
-    failures = [_absence_of_list(kind, error, readings) for kind, error in lists if error_in(error) is not None]
+    values = [
+        _read_list(kind, entries, processes, device_draft) for kind, entries in lists if error_in(entries) is None
+    ]
+    failures = [_absence_of_list(kind, error, device_draft) for kind, error in lists if error_in(error) is not None]
     absences = [value for value in (*values, *failures) if isinstance(value, Absent)]
     if not values and not absences:
         return ()
     count: Value = float(len(processes)) if values else Absent.NOT_SUPPORTED
     result = next((absence for absence in absences if absence is not Absent.NOT_SUPPORTED), count)
-    readings.add("processes", result, source="processes")
+    device_draft.add("processes", result, source="processes")
     if is_unified:
         reported_bytes = [used for process in processes.values() if (used := process.memory_used_bytes) is not None]
         total = float(sum(reported_bytes)) if len(reported_bytes) == len(processes) else Absent.NOT_REPORTED
-        readings.add("memory_processes_bytes", result if isinstance(result, Absent) else total, source="processes")
+        device_draft.add("memory_processes_bytes", result if isinstance(result, Absent) else total, source="processes")
     return _with_utilization(tuple(processes.values()), utilization)
 
 
@@ -199,19 +201,19 @@ def _utilization_sample(sample: Plain) -> tuple[int, float | None] | None:
     return None if not pid else (pid, None if percent is None else percent / _MAX_PERCENT)
 
 
-def _absence_of_list(kind: str, error: Plain, readings: DeviceDraft) -> Absent:
-    """Return why a list is absent, and report an unexpected error."""
+def _absence_of_list(kind: str, error: Plain, device_draft: DeviceDraft) -> Absent:
+    """Return why a list of processes is absent, and report an unexpected error."""
     if error_in(error) == NOT_SUPPORTED_CODE:
         return Absent.NOT_SUPPORTED
-    return readings.absence_of(error, f"{kind} processes")
+    return device_draft.absence_of(error, f"{kind} processes")
 
 
-def _read_list(kind: str, answer: Plain, processes: dict[_ProcessKey, Process], readings: DeviceDraft) -> Value:
+def _read_list(kind: str, answer: Plain, processes: dict[_ProcessKey, Process], device_draft: DeviceDraft) -> Value:
     if not isinstance(answer, list) or len(answer) > _MAX_ENTRIES:
         return Absent.NOT_UNDERSTOOD
-    entries = [_read_entry(kind, entry, readings) for entry in answer]
+    entries = [_read_entry(kind, entry, device_draft) for entry in answer]
     if any(entry is None for entry in entries):
-        readings.add_problem(f"{kind} processes: invalid entries")
+        device_draft.add_problem(f"{kind} processes: invalid entries")
         return Absent.NOT_UNDERSTOOD
     for key, process in (entry for entry in entries if entry is not None):
         previous = processes.get(key)
@@ -226,7 +228,7 @@ def _merge_processes(previous: Process, process: Process) -> Process:
     )
 
 
-def _read_entry(kind: str, entry: Plain, readings: DeviceDraft) -> tuple[_ProcessKey, Process] | None:
+def _read_entry(kind: str, entry: Plain, device_draft: DeviceDraft) -> tuple[_ProcessKey, Process] | None:
     if not isinstance(entry, list) or len(entry) != 5:
         return None
     pid = integer(entry[0], _MAX_PID + 1)
@@ -235,16 +237,18 @@ def _read_entry(kind: str, entry: Plain, readings: DeviceDraft) -> tuple[_Proces
         return None
     key = (pid, integer(entry[3], 1 << 32), integer(entry[4], 1 << 32))
     instance = "" if key[1] is None else str(key[1])
-    used = _used_bytes(kind, memory, readings)
-    return key, Process(readings.device, pid, text(entry[1]) or "", used, kind=_KINDS.get(kind, ""), instance=instance)
+    used = _used_bytes(kind, memory, device_draft)
+    return key, Process(
+        device_draft.device, pid, text(entry[1]) or "", used, kind=_KINDS.get(kind, ""), instance=instance
+    )
 
 
-def _used_bytes(kind: str, memory: Value, readings: DeviceDraft) -> float | None:
-    """Return a process's memory, or None if it is not reported or impossible."""
+def _used_bytes(kind: str, memory: Value, device_draft: DeviceDraft) -> float | None:
+    """Return a process's memory, or None if it is unknown or impossible."""
     if isinstance(memory, Absent):
         return None
     used = in_range(BY_KEY["memory_used_bytes"], memory)
     if isinstance(used, Absent):
-        readings.add_problem(f"{kind} processes: a process cannot use {memory:.0f} bytes of memory")
+        device_draft.add_problem(f"{kind} processes: a process cannot use {memory:.0f} bytes of memory")
         return None
     return used

@@ -73,40 +73,40 @@ def _has_gpm(gpu: Plain) -> bool:
 
 def _read_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> None:
     device = device_in(gpu, NVML.vendor, node.get("driver"), tuple(sorted(devices.gpu_facts(gpu, node))))
-    device_readings = DeviceDraft(NVML, draft, draft.add_device(device), f"GPU {device.bus_id or device.index}")
+    device_draft = DeviceDraft(NVML, draft, draft.add_device(device), f"GPU {device.bus_id or device.index}")
     if not device.up:
         code = error_in(gpu["lost"])
         reason = _LOST_REASON_BY_CODE.get(code or 0, "the GPU no longer answers; the daemon looks for it again")
-        device_readings.add_problem(f"{reason} (NVML error {quote(str(code))})")
-    readings.read_gpu(gpu, device_readings)
+        device_draft.add_problem(f"{reason} (NVML error {quote(str(code))})")
+    readings.read_gpu(gpu, device_draft)
     if isinstance(gpu.get("watched"), bool):
-        device_readings.add("event_watch", float(gpu["watched"]))
-    _read_links_and_processes(gpu, device_readings)
+        device_draft.add("event_watch", float(gpu["watched"]))
+    _read_links_and_processes(gpu, device_draft)
     for instance in items(gpu.get("instances")):
-        _read_instance(mapping(instance), device, device_readings)
+        _read_instance(mapping(instance), device, device_draft)
 
 
-def _read_instance(instance: dict[str, Plain], parent: Device, parent_readings: DeviceDraft) -> None:
+def _read_instance(instance: dict[str, Plain], parent: Device, parent_draft: DeviceDraft) -> None:
     facts = tuple(sorted(devices.instance_facts(instance)))
-    device = instance_in(instance, parent, parent_readings.device, facts)
+    device = instance_in(instance, parent, parent_draft.device, facts)
     if device is None:
-        parent_readings.add_problem("a MIG instance has no index")
+        parent_draft.add_problem("a MIG instance has no index")
         return
-    draft = parent_readings.draft
+    draft = parent_draft.draft
     where = f"GPU {device.bus_id or device.index} MIG {device.partition}"
-    device_readings = DeviceDraft(NVML, draft, draft.add_device(device), where)
-    readings.read_instance(instance, device_readings)
-    _read_links_and_processes(instance, device_readings)
+    device_draft = DeviceDraft(NVML, draft, draft.add_device(device), where)
+    readings.read_instance(instance, device_draft)
+    _read_links_and_processes(instance, device_draft)
 
 
-def _read_links_and_processes(recorded: dict[str, Plain], device_readings: DeviceDraft) -> None:
+def _read_links_and_processes(recorded: dict[str, Plain], device_draft: DeviceDraft) -> None:
     if "links" in recorded:
-        readings.read_links(recorded["links"], device_readings)
+        readings.read_links(recorded["links"], device_draft)
     if "processes" in recorded:
         utilization = recorded.get("process_utilization")
         is_unified = devices.is_integrated(recorded)
-        processes = devices.read_processes(recorded["processes"], utilization, device_readings, is_unified=is_unified)
-        device_readings.draft.processes += processes
+        processes = devices.read_processes(recorded["processes"], utilization, device_draft, is_unified=is_unified)
+        device_draft.draft.processes += processes
 
 
 def _report_unopened(unopened_gpus: list[Plain], draft: Draft) -> None:
@@ -132,7 +132,7 @@ _EXPENSIVE_POLL_SECONDS = 15.0
 
 
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
-    """Return a poll. Every poll opens all GPUs, so it wakes sleeping GPUs."""
+    """Return a poll of NVML. It opens all GPUs, which wakes sleeping GPUs."""
     return Poll(name, Library(SOURCE, (name,)), tier, interval, deadline, lists_devices, wakes=True)
 
 

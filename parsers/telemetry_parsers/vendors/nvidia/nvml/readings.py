@@ -21,45 +21,45 @@ _REASONS = "clocks event reasons"
 _TOTAL_LABEL = "all"
 
 
-def read_gpu(recorded: dict[str, Plain], readings: DeviceDraft) -> None:
+def read_gpu(recorded: dict[str, Plain], device_draft: DeviceDraft) -> None:
     """Store a GPU's readings from calls, fields and GPM."""
     calls, fields = mapping(recorded.get("calls")), mapping(recorded.get("fields"))
-    _read_calls(calls, recorded, readings)
-    _read_fields(fields, recorded, readings)
-    _store_main_power(calls, fields, recorded, readings)
-    _read_ecc(calls, fields, readings)
-    _read_fans(calls, readings)
+    _read_calls(calls, recorded, device_draft)
+    _read_fields(fields, recorded, device_draft)
+    _store_main_power(calls, fields, recorded, device_draft)
+    _read_ecc(calls, fields, device_draft)
+    _read_fans(calls, device_draft)
     if "gpm" in recorded:
-        _read_gpm(recorded["gpm"], tables.GPM, readings)
+        _read_gpm(recorded["gpm"], tables.GPM, device_draft)
 
 
-def read_instance(recorded: dict[str, Plain], readings: DeviceDraft) -> None:
+def read_instance(recorded: dict[str, Plain], device_draft: DeviceDraft) -> None:
     """Store a MIG instance's readings from calls and GPM."""
-    _read_calls(mapping(recorded.get("calls")), recorded, readings)
+    _read_calls(mapping(recorded.get("calls")), recorded, device_draft)
     if "gpm" in recorded:
-        _read_gpm(recorded["gpm"], tables.GPM_OF_INSTANCE, readings)
+        _read_gpm(recorded["gpm"], tables.GPM_OF_INSTANCE, device_draft)
 
 
-def _read_calls(calls: Mapping[str, Plain], recorded: dict[str, Plain], readings: DeviceDraft) -> None:
+def _read_calls(calls: Mapping[str, Plain], recorded: dict[str, Plain], device_draft: DeviceDraft) -> None:
     for name, answer in calls.items():
         if name in tables.MEMORY:
-            _read_memory(name, answer, readings, is_unified=devices.is_integrated(recorded))
+            _read_memory(name, answer, device_draft, is_unified=devices.is_integrated(recorded))
         elif name in tables.CALLS:
             for row in tables.CALLS[name]:
-                _store_row(row, answer, recorded, readings, name)
+                _store_row(row, answer, recorded, device_draft, name)
         elif name in tables.REASON_CALLS:
-            _read_reasons(answer, recorded.get("supported_reasons"), readings)
+            _read_reasons(answer, recorded.get("supported_reasons"), device_draft)
         elif name == tables.PERFORMANCE_STATE:
-            _read_performance_state(answer, readings)
+            _read_performance_state(answer, device_draft)
         elif not _has_special_rule(name):
-            readings.draft.add_unknown(name)
+            device_draft.draft.add_unknown(name)
 
 
-def _store_row(row: Row, answer: Plain, recorded: dict[str, Plain], readings: DeviceDraft, source: str) -> None:
+def _store_row(row: Row, answer: Plain, recorded: dict[str, Plain], device_draft: DeviceDraft, source: str) -> None:
     if row.metric in tables.NOT_ON_INTEGRATED and devices.is_integrated(recorded):
-        readings.add(row.metric, Absent.NOT_SUPPORTED, row.label)
+        device_draft.add(row.metric, Absent.NOT_SUPPORTED, row.label)
     else:
-        readings.add_row(row, answer, source)
+        device_draft.add_row(row, answer, source)
 
 
 def _has_special_rule(name: str) -> bool:
@@ -67,25 +67,25 @@ def _has_special_rule(name: str) -> bool:
     return is_special or name in tables.FACT_CALLS or name in tables.ECC_CALLS
 
 
-def _read_memory(name: str, answer: Plain, readings: DeviceDraft, *, is_unified: bool) -> None:
-    """Store the memory, except on GPUs that share the host's memory."""
+def _read_memory(name: str, answer: Plain, device_draft: DeviceDraft, *, is_unified: bool) -> None:
+    """Store the memory. It is absent if the GPU shares the host's memory."""
     is_shared = is_unified or (error_in(answer) is None and part_of(answer, "total") == 0)
     for row in tables.CALLS[name]:
         if is_shared:
-            readings.add(row.metric, Absent.NOT_SUPPORTED, row.label)
+            device_draft.add(row.metric, Absent.NOT_SUPPORTED, row.label)
         else:
-            readings.add_row(row, answer, name)
+            device_draft.add_row(row, answer, name)
 
 
-def _read_performance_state(answer: Plain, readings: DeviceDraft) -> None:
+def _read_performance_state(answer: Plain, device_draft: DeviceDraft) -> None:
     is_unknown = answer == tables.PERFORMANCE_STATE_UNKNOWN
-    value = Absent.NOT_REPORTED if is_unknown else readings.value(answer, tables.PERFORMANCE_STATE)
-    readings.add("performance_state", value, source=tables.PERFORMANCE_STATE)
+    value = Absent.NOT_REPORTED if is_unknown else device_draft.value(answer, tables.PERFORMANCE_STATE)
+    device_draft.add("performance_state", value, source=tables.PERFORMANCE_STATE)
 
 
-def _read_reasons(answer: Plain, supported_answer: Plain, readings: DeviceDraft) -> None:
-    """Store the state of each supported or active throttling reason: 1 if it is active, else 0."""
-    value = readings.value(answer, _REASONS)
+def _read_reasons(answer: Plain, supported_answer: Plain, device_draft: DeviceDraft) -> None:
+    """Store 1 for each active throttling reason, and 0 for the other supported reasons."""
+    value = device_draft.value(answer, _REASONS)
     all_bits = sum(tables.THROTTLE_REASONS) | tables.IDLE_REASON
     if not isinstance(value, Absent) and (value < 0 or int(value) & all_bits == all_bits):
         value = Absent.IMPLAUSIBLE  # a value with all known bits set is a placeholder
@@ -95,46 +95,45 @@ def _read_reasons(answer: Plain, supported_answer: Plain, readings: DeviceDraft)
     for bit, word in tables.THROTTLE_REASONS.items():
         if (expected_bits | active_bits) & bit:
             state = value if isinstance(value, Absent) else float(active_bits & bit != 0)
-            readings.add("throttled", state, word, _REASONS)
+            device_draft.add("throttled", state, word, _REASONS)
     unknown_bits = active_bits & ~all_bits
     if unknown_bits:
-        readings.add_problem(f"{_REASONS}: unknown bits {unknown_bits:#x}")
+        device_draft.add_problem(f"{_REASONS}: unknown bits {unknown_bits:#x}")
 
 
-def _read_fields(fields: Mapping[str, Plain], recorded: dict[str, Plain], readings: DeviceDraft) -> None:
+def _read_fields(fields: Mapping[str, Plain], recorded: dict[str, Plain], device_draft: DeviceDraft) -> None:
     for name, answer in fields.items():
         row = tables.FIELDS.get(name)
         if name == tables.RECOVERY_FIELD:
-            _read_recovery(answer, readings)
+            _read_recovery(answer, device_draft)
         elif row is None:
             if name not in tables.ECC_FIELDS:
-                readings.draft.add_unknown(name)
+                device_draft.draft.add_unknown(name)
         elif (reason := _absence_of_field(name, answer, fields.get("power_average"), recorded)) is not None:
-            readings.add(row.metric, reason, row.label)
+            device_draft.add(row.metric, reason, row.label)
         else:
-            _store_row(row, answer, recorded, readings, name)
+            _store_row(row, answer, recorded, device_draft, name)
 
 
 def _absence_of_field(name: str, answer: Plain, average: Plain, recorded: dict[str, Plain]) -> Absent | None:
-    """Return the `Absent` value that replaces a field's invalid number, or None if the number is valid."""
+    """Return the `Absent` value for an invalid number, or None if the number is valid."""
     if name == tables.MEMORY_POWER:
         return _absence_of_memory_power(answer, average)
     is_invalid = (
         (name == _MEMORY_TEMPERATURE and answer == 0)  # 0 means that the card has no such sensor
         or (name == _ENERGY and any(mark in (text(recorded.get("name")) or "") for mark in _MODULE_WIDE_ENERGY))
-        or (name == tables.MODULE_POWER and _is_not_above_gpu(answer, average))  # the driver does not support the field
+        or (name == tables.MODULE_POWER and _is_at_most_gpu_power(answer, average))  # the field is not supported
     )
     return Absent.NOT_SUPPORTED if is_invalid else None
 
 
-def _is_not_above_gpu(answer: Plain, average: Plain) -> bool:
-    """Return whether the "module power" is at most the GPU's power."""
+def _is_at_most_gpu_power(answer: Plain, average: Plain) -> bool:
     module, gpu = number(answer), number(average)
     return not isinstance(module, Absent) and not isinstance(gpu, Absent) and module <= gpu
 
 
 def _absence_of_memory_power(answer: Plain, average: Plain) -> Absent | None:
-    """Return why the memory's power is not valid, or None."""
+    """Return why the memory's power is invalid, or None if it is not."""
     memory_power, card_power = number(answer), number(average)
     if isinstance(memory_power, Absent) or memory_power < 0:
         return None  # the value is reported unchanged
@@ -143,35 +142,35 @@ def _absence_of_memory_power(answer: Plain, average: Plain) -> Absent | None:
     return None if 0 < memory_power < card_power else Absent.NOT_SUPPORTED
 
 
-def _read_recovery(answer: Plain, readings: DeviceDraft) -> None:
-    value = readings.value(answer, tables.RECOVERY_FIELD)
+def _read_recovery(answer: Plain, device_draft: DeviceDraft) -> None:
+    value = device_draft.value(answer, tables.RECOVERY_FIELD)
     action = None if isinstance(value, Absent) else tables.RECOVERY_ACTIONS.get(int(value))
     for word in BY_KEY["recovery_action"].words:
         if isinstance(value, Absent):
-            readings.add("recovery_action", value, word, tables.RECOVERY_FIELD)
+            device_draft.add("recovery_action", value, word, tables.RECOVERY_FIELD)
         else:
             state = Absent.NOT_UNDERSTOOD if action is None else float(word == action)
-            readings.add("recovery_action", state, word, tables.RECOVERY_FIELD)
+            device_draft.add("recovery_action", state, word, tables.RECOVERY_FIELD)
 
 
 def _store_main_power(
-    calls: Mapping[str, Plain], fields: Mapping[str, Plain], recorded: dict[str, Plain], readings: DeviceDraft
+    calls: Mapping[str, Plain], fields: Mapping[str, Plain], recorded: dict[str, Plain], device_draft: DeviceDraft
 ) -> None:
-    """Store the main power: the average or, if there is none, the instantaneous power."""
+    """Store the main power: the average if it is available, else the instantaneous power."""
     kind = devices.power_kind(recorded)
     if tables.POWER_USAGE in calls:
         row = Row("power_watts", over=1000)
-        readings.add_row(row, calls[tables.POWER_USAGE], tables.POWER_USAGE)
+        device_draft.add_row(row, calls[tables.POWER_USAGE], tables.POWER_USAGE)
         if kind is not None:
-            readings.add_row(Row(f"power_{kind}_watts", over=1000), calls[tables.POWER_USAGE], tables.POWER_USAGE)
+            device_draft.add_row(Row(f"power_{kind}_watts", over=1000), calls[tables.POWER_USAGE], tables.POWER_USAGE)
         return
     name = f"power_{kind or 'instant'}"
     if name in fields:
-        readings.add_row(Row("power_watts", over=1000), fields[name], name)
+        device_draft.add_row(Row("power_watts", over=1000), fields[name], name)
 
 
-def _read_ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], readings: DeviceDraft) -> None:
-    """Store the error counts of each location or, if no location has a number, the total."""
+def _read_ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], device_draft: DeviceDraft) -> None:
+    """Store the error counts by location, or the total if no location has a number."""
     answers = [(row, calls[name], name) for name, row in tables.ECC_CALLS.items() if name in calls]
     answers += [(row, fields[name], name) for name, row in tables.ECC_FIELDS.items() if name in fields]
     for metric in dict.fromkeys(row.metric for row, _, _ in answers):
@@ -179,42 +178,42 @@ def _read_ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], readings:
         numbers = [(row, answer, name) for row, answer, name in candidates if _has_known_counter(answer)]
         location_numbers = [(row, answer, name) for row, answer, name in numbers if row.label != _TOTAL_LABEL]
         for row, answer, name in location_numbers or numbers:
-            readings.add_row(row, answer, name)
+            device_draft.add_row(row, answer, name)
         if not numbers:
             row, answer, name = candidates[-1]
-            readings.add_row(Row(metric, _TOTAL_LABEL), answer, name)
+            device_draft.add_row(Row(metric, _TOTAL_LABEL), answer, name)
 
 
 def _has_known_counter(answer: Plain) -> bool:
     return error_in(answer) is None and not isinstance(number(answer), Absent)
 
 
-def _read_fans(calls: Mapping[str, Plain], readings: DeviceDraft) -> None:
+def _read_fans(calls: Mapping[str, Plain], device_draft: DeviceDraft) -> None:
     answers: dict[Row, dict[str, Plain]] = {}
     for name, answer in calls.items():
         row = _fan_row(name)
         if row is not None:
             answers.setdefault(row, {})[name] = answer
     for row, answers_of_row in answers.items():
-        readings.add_greatest(row, answers_of_row)
+        device_draft.add_greatest(row, answers_of_row)
 
 
 def _fan_row(name: str) -> Row | None:
     return tables.FAN_CALLS.get(name.partition(".")[0])
 
 
-def _read_gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: DeviceDraft) -> None:
-    """Store the GPM values. They cover the time since the previous poll."""
+def _read_gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], device_draft: DeviceDraft) -> None:
+    """Store the GPM values, which cover the time since the previous poll."""
     values = mapping(answer)
     for name in values:
         if name not in table and name != "error":
-            readings.draft.add_unknown(f"GPM {name}")
+            device_draft.draft.add_unknown(f"GPM {name}")
     for name, rows in table.items():
         for row in rows:
             if answer is None or error_in(answer) is not None:
-                readings.add_row(Row(row.metric, row.label), answer, "GPM")
+                device_draft.add_row(Row(row.metric, row.label), answer, "GPM")
             elif name in values:
-                readings.add_row(row, values[name], f"GPM {name}")
+                device_draft.add_row(row, values[name], f"GPM {name}")
 
 
 _MAX_LINKS = 128
@@ -234,60 +233,62 @@ _COUNTERS: Mapping[str, tuple[tuple[str, int], ...]] = {
 _LINK_FIELDS = frozenset({"state", *(name for names in _COUNTERS.values() for name, _ in names)})
 
 
-def read_links(answer: Plain, readings: DeviceDraft) -> None:
+def read_links(answer: Plain, device_draft: DeviceDraft) -> None:
     """Store the readings of a device's links."""
     if error_in(answer) is not None:
-        _store_link_absences(readings, readings.absence_of(answer, "NVLink"))
+        _store_link_absences(device_draft, device_draft.absence_of(answer, "NVLink"))
         return
     results_by_link = mapping(answer).get("each")
     if not isinstance(results_by_link, dict):
-        _store_link_absences(readings, Absent.NOT_UNDERSTOOD)
+        _store_link_absences(device_draft, Absent.NOT_UNDERSTOOD)
         return
     if not results_by_link:
-        _store_link_absences(readings, Absent.NOT_SUPPORTED)
+        _store_link_absences(device_draft, Absent.NOT_SUPPORTED)
         return
     links = {link: mapping(answers) for link, answers in results_by_link.items() if link in _LINK_NUMBERS}
     if len(links) < len(results_by_link):
-        readings.add_problem("NVLink: a link has no valid number")
+        device_draft.add_problem("NVLink: a link has no valid number")
     for link, answers in links.items():
         for name in answers.keys() - _LINK_FIELDS:
-            readings.draft.add_unknown(f"link {name}")
-        readings.add("link_up", _link_state(answers.get("state"), readings), link, "NvLinkState")
+            device_draft.draft.add_unknown(f"link {name}")
+        device_draft.add("link_up", _link_state(answers.get("state"), device_draft), link, "NvLinkState")
     totals = mapping(mapping(answer).get("together"))
     for metric in _COUNTERS:
-        _store_counter(metric, links, totals, readings)
+        _store_counter(metric, links, totals, device_draft)
 
 
-def _link_state(answer: Plain, readings: DeviceDraft) -> Value:
-    value = readings.value(answer, "NvLinkState")
+def _link_state(answer: Plain, device_draft: DeviceDraft) -> Value:
+    value = device_draft.value(answer, "NvLinkState")
     return value if isinstance(value, Absent) else _LINK_STATES.get(int(value), Absent.NOT_UNDERSTOOD)
 
 
 def _store_counter(
-    metric: str, links: Mapping[str, dict[str, Plain]], totals: dict[str, Plain], readings: DeviceDraft
+    metric: str, links: Mapping[str, dict[str, Plain]], totals: dict[str, Plain], device_draft: DeviceDraft
 ) -> None:
-    """Store a counter of each link, or else the total over all links."""
+    """Store a counter of each link, or the total if no link has a number."""
     has_known_counter = False
     for link, answers in links.items():
         row_and_name = _first_known_counter(metric, link, answers)
         if row_and_name is not None:
             row, name = row_and_name
-            readings.add_row(row, answers[name], f"link {link} {name}")
+            device_draft.add_row(row, answers[name], f"link {link} {name}")
             has_known_counter = True
     if has_known_counter:
         return
     row_and_name = _first_known_counter(metric, _TOTAL_LABEL, totals)
     if row_and_name is not None:
         row, name = row_and_name
-        readings.add_row(row, totals[name], f"all links {name}")
+        device_draft.add_row(row, totals[name], f"all links {name}")
         return
     name = _COUNTERS[metric][0][0]
-    reasons = [readings.absence_of(answers[name], name) for answers in links.values() if error_in(answers.get(name))]
-    readings.add(metric, reasons[0] if reasons else Absent.NOT_REPORTED, _TOTAL_LABEL, "NVLink")
+    reasons = [
+        device_draft.absence_of(answers[name], name) for answers in links.values() if error_in(answers.get(name))
+    ]
+    device_draft.add(metric, reasons[0] if reasons else Absent.NOT_REPORTED, _TOTAL_LABEL, "NVLink")
 
 
 def _first_known_counter(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:
-    """Return the first result of this counter that has a number, or None."""
+    """Return the row and the name of the first result with a number, or None."""
     for name, factor in _COUNTERS[metric]:
         answer = answers.get(name)
         if answer is not None and error_in(answer) is None and number(answer) is not Absent.NOT_REPORTED:
@@ -295,9 +296,9 @@ def _first_known_counter(metric: str, link: str, answers: dict[str, Plain]) -> t
     return None
 
 
-def _store_link_absences(readings: DeviceDraft, reason: Absent) -> None:
+def _store_link_absences(device_draft: DeviceDraft, reason: Absent) -> None:
     for metric in LINK_METRICS:
-        readings.add(metric, reason, _TOTAL_LABEL, "NVLink")
+        device_draft.add(metric, reason, _TOTAL_LABEL, "NVLink")
 
 
 # (bus address, GPU instance id, compute instance id), with ids as decimal text
