@@ -174,7 +174,7 @@ class Device:
         )
 
     def known_values_of(self, part: Split) -> Split:
-        """Return `part` without the values that are unknown for the whole time."""
+        """Return `part`, with None for each value that is unknown for the device's whole time."""
         pairs = zip(self.split.values(), part.values(), strict=True)
         return Split(*(None if whole is None else value for whole, value in pairs))
 

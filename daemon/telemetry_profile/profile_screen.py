@@ -171,7 +171,7 @@ def _mean_step_lines(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
 
 
 def _is_redundant(name: str, value: int, split: Split) -> bool:
-    """Return whether a part is 0 and not worth showing."""
+    """Return whether a part is 0 and need not be shown."""
     if name == "exposed_communication_ns":
         return value == 0 and not split.communication_ns
     return name in ("wait_ns", "data_wait_ns") and value == 0

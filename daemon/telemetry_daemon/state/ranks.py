@@ -38,7 +38,7 @@ _CHILD_MEMORY_BYTES = 384 << 20
 
 @dataclass(frozen=True, slots=True)
 class LocalRanks:
-    """The ranks on this node, and a one-line summary of the table."""
+    """The ranks on this node, and a one-line summary of the rank table."""
 
     ranks: NodeRanks
     summary: str
@@ -127,7 +127,7 @@ def names_of_node() -> frozenset[str]:
 
 
 def add_ranks(snapshot: Snapshot, settings: RankSettings) -> Snapshot:
-    """Return the snapshot with ranks, or unchanged if the table is unusable."""
+    """Return the snapshot with ranks. If the table is unusable, return it unchanged."""
     if not settings.table:
         return snapshot
     try:

@@ -64,7 +64,7 @@ class Store:
     def reset(self) -> None:
         """Drop all reports, because the replay jumps to another position."""
         with self._lock:
-            self._state = self._state.reset()
+            self._state = self._state.without_reports()
             self._state.boot_time = self._clock.boot_time()
             if self._accumulator is not None:
                 self._accumulator = self._accumulator.reset()
@@ -375,7 +375,7 @@ class Store:
             wall_time=self._clock.wall(),
             monotonic_time=now,
             valid_until=min(expiries),
-            devices=self.facts.applied_to(devices),
+            devices=self.facts.add_to(devices),
             host=merged.host,
             sources=self._statuses.update(state.status_inputs(merged, now), now),
             own=self.facts.samples(),

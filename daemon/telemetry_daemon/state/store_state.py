@@ -45,8 +45,8 @@ class StoreState:
     # The Unix time of the boot, which changes if the wall clock is set.
     boot_time: float = 0.0
 
-    def reset(self) -> StoreState:
-        """Return an empty state with the same sources."""
+    def without_reports(self) -> StoreState:
+        """Return a new state with the same sources."""
         kept_fields = ("sources", "awaited_until", "metrics", "needs_counters", "slept", "started_wall", "boot_time")
         return StoreState(MergeState(), **{name: getattr(self, name) for name in kept_fields})
 
@@ -77,7 +77,7 @@ class StoreState:
         ]
 
     def last_list_times(self, now: float) -> dict[str, float | None]:
-        """Return the last list time of each source that cannot list devices now. None means never."""
+        """For each source that cannot list devices now, return the time of its last list, or None."""
         list_healths = [
             health
             for health in self.healths.values()

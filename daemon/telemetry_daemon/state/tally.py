@@ -24,11 +24,11 @@ class Timeline(Generic[_Holder]):
     """The holders' shares of a card, as spans of monotonic time."""
 
     def __init__(self) -> None:
-        self._begins: list[float] = [-math.inf]
+        self._starts: list[float] = [-math.inf]
         self._shares: list[Mapping[_Holder, float]] = [{}]
 
     def __len__(self) -> int:
-        return len(self._begins)
+        return len(self._starts)
 
     @property
     def current_shares(self) -> Mapping[_Holder, float]:
@@ -37,10 +37,10 @@ class Timeline(Generic[_Holder]):
 
     def set_shares(self, time: float, shares: Mapping[_Holder, float]) -> None:
         """Set the shares from this time on. Call this in chronological order."""
-        if self._begins[-1] == time:
+        if self._starts[-1] == time:
             self._shares[-1] = shares
         elif shares != self.current_shares:
-            self._begins.append(time)
+            self._starts.append(time)
             self._shares.append(shares)
 
     def extend_back(self, holder: _Holder, since: float) -> None:
@@ -58,7 +58,7 @@ class Timeline(Generic[_Holder]):
         """Add a holder to a past period. It receives the shares that are unused or may be displaced."""
         self._split_at(until)
         for index in self._split_at(since):
-            if self._begins[index] >= until:
+            if self._starts[index] >= until:
                 break
             remaining_shares = {other: share for other, share in self._shares[index].items() if not may_displace(other)}
             unused_share = max(0.0, 1.0 - sum(remaining_shares.values()))
@@ -66,32 +66,32 @@ class Timeline(Generic[_Holder]):
 
     def spans(self, begin: float, end: float) -> Iterator[tuple[float, float, Mapping[_Holder, float]]]:
         """Yield begin, end and shares of the spans in this period."""
-        index = max(0, bisect_right(self._begins, begin) - 1)
-        while index < len(self._begins) and self._begins[index] < end:
-            span_end = self._begins[index + 1] if index + 1 < len(self._begins) else math.inf
-            yield max(begin, self._begins[index]), min(end, span_end), self._shares[index]
+        index = max(0, bisect_right(self._starts, begin) - 1)
+        while index < len(self._starts) and self._starts[index] < end:
+            span_end = self._starts[index + 1] if index + 1 < len(self._starts) else math.inf
+            yield max(begin, self._starts[index]), min(end, span_end), self._shares[index]
             index += 1
 
     def span_at(self, time: float) -> tuple[float, float, Mapping[_Holder, float]]:
         """Return begin, end and shares of the span that contains this time."""
-        index = max(0, bisect_right(self._begins, time) - 1)
-        span_end = self._begins[index + 1] if index + 1 < len(self._begins) else math.inf
-        return self._begins[index], span_end, self._shares[index]
+        index = max(0, bisect_right(self._starts, time) - 1)
+        span_end = self._starts[index + 1] if index + 1 < len(self._starts) else math.inf
+        return self._starts[index], span_end, self._shares[index]
 
     def forget_before(self, time: float) -> None:
         """Drop the spans that ended by this time."""
-        dropped_count = max(0, bisect_right(self._begins, time) - 1)
-        del self._begins[:dropped_count], self._shares[:dropped_count]
-        self._begins[0] = -math.inf
+        dropped_count = max(0, bisect_right(self._starts, time) - 1)
+        del self._starts[:dropped_count], self._shares[:dropped_count]
+        self._starts[0] = -math.inf
 
     def _split_at(self, time: float) -> range:
         """Split the span at this time, and return the indices of the spans from then on."""
-        index = bisect_right(self._begins, time)
-        if index and self._begins[index - 1] < time:
-            self._begins.insert(index, time)
+        index = bisect_right(self._starts, time)
+        if index and self._starts[index - 1] < time:
+            self._starts.insert(index, time)
             self._shares.insert(index, self._shares[index - 1])
-            return range(index, len(self._begins))
-        return range(max(0, index - 1), len(self._begins))
+            return range(index, len(self._starts))
+        return range(max(0, index - 1), len(self._starts))
 
 
 def _with_holder(

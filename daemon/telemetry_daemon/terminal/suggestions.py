@@ -24,7 +24,7 @@ def similar_names(name: str, names: Iterable[str]) -> list[str]:
 
 
 def patterns_like(name: str, keys: Iterable[str]) -> list[str]:
-    """Return a pattern such as `'memory*'` for a word in the keys that begins similarly, or []."""
+    """Suggest a pattern such as `'memory*'` if a word in the keys begins like `name`."""
     beginnings = {word[: len(name)] for key in keys for word in key.split("_")}
     return [f"'{beginning}*'" for beginning in _most_similar(name, beginnings, 1)]
 

@@ -144,7 +144,7 @@ class Follower(Feed):
             self._wake()
 
     def _request_due(self, client: Client) -> None:
-        """Request a complete snapshot, the visible card or the health, and the history if it is due."""
+        """Send the requests that are due, such as for a complete snapshot or the visible card."""
         now, focus = time.monotonic(), self._focus
         pause = _COMPLETE_SECONDS.get(focus.view, _BACKGROUND_SECONDS) if self._has_stream else _WITHOUT_STREAM_SECONDS
         if now - self._fetched_at >= pause:

@@ -86,7 +86,7 @@ class HandshakeError(Exception):
 
 
 class Channel:
-    """Encrypts and decrypts bytes, which this base class leaves unchanged."""
+    """Encrypts and decrypts the bytes of a connection. This base class leaves them unchanged."""
 
     def receive(self, data: bytes) -> ReceivedData:
         """Decrypt bytes from the socket."""

@@ -1,4 +1,4 @@
-"""Collects the intervals of one file, and derives splits, steps and kernels from them."""
+"""Collects the intervals in one file, and computes steps, kernels and idle times from them."""
 
 from __future__ import annotations
 

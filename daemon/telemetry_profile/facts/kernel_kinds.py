@@ -63,7 +63,7 @@ _DATA_WAIT = re.compile(
 
 
 def work_of(name: str) -> Work:
-    """Return the kind of work that a kernel's name shows."""
+    """Return the kind of work that a kernel's name indicates."""
     if _COPY.match(name):
         return "copy"
     function = _function_name(name)

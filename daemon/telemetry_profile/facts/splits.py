@@ -36,7 +36,7 @@ class Splitter:
         return self._busy.begins[0], self._busy.ends[-1]
 
     def split(self, begin: int, end: int, host_span: Interval | None = None) -> Split:
-        """Return the parts of a span. `host_span` is the same step on the host."""
+        """Return how the device spent this span. `host_span` is the same step on the host."""
         compute, kernels, busy = (part.coverage(begin, end) for part in (self._compute, self._kernels, self._busy))
         gaps = self.long_gaps(begin, end)
         first_index, end_index = bisect_left(self._begins, begin), bisect_left(self._begins, end)
@@ -62,7 +62,7 @@ class Splitter:
         return [(since, until) for since, until in self._busy.uncovered(begin, end) if until - since >= min_length]
 
     def split_without(self, excluded: Sequence[Interval]) -> Split:
-        """Return the split of the whole time without these intervals."""
+        """Return how the device spent its whole time, not counting these intervals."""
         begin, end = self.span()
         edges = [begin, *(time for interval in sorted(excluded) for time in interval), end]
         total_split = Split(*(0 for _ in range(len(Split.__dataclass_fields__))))
@@ -78,7 +78,7 @@ def _min_gap(begin: int, end: int) -> int:
 
 
 def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
-    """Return the index of the earliest collective if it is far longer than all others."""
+    """Return the index of the earliest collective if it is far longer than all others, else None."""
     if len(begins) < 2:
         return None
     first_index = min(range(len(begins)), key=begins.__getitem__)

@@ -27,7 +27,7 @@ def begins_like_ascend(sample: TraceSample) -> bool:
 
 
 def whole_number(value: Any, highest: int) -> int | None:
-    """Return the value if it is a whole number from 0 to `highest`."""
+    """Return the value if it is a whole number from 0 to `highest`, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= highest else None
 
 

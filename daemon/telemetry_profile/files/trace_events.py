@@ -202,7 +202,7 @@ def decode_singly(text: str) -> SingleEvents:
 
 
 def _value_or_none(text: str, start: int) -> tuple[Any, int]:
-    """Return the readable value at `start`, or None, with the index of its end."""
+    """Return (value, end) for the value at `start`. An unreadable value is returned as None."""
     try:
         return value_at(text, start)
     except UnreadableError:

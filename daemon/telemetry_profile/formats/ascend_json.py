@@ -257,13 +257,13 @@ def _device_of_folder(clue: Clue, rank: int | None) -> tuple[Device, ...]:
 
 
 def _read_document(lines: Iterable[str], max_mib: int) -> Any:  # JSON of any shape
-    read_lines, length = [], 0
+    kept_lines, length = [], 0
     for line in lines:
-        read_lines.append(line)
+        kept_lines.append(line)
         length += len(line) + 1
         if length > max_mib << 20:
             raise NotReadError(f"the file is larger than {max_mib} MiB; pass a folder with fewer steps")
-    document = _parse_json("\n".join(read_lines))
+    document = _parse_json("\n".join(kept_lines))
     if document is None:
         raise NotReadError("the JSON is damaged or truncated; copy the file again")
     return document

@@ -54,10 +54,10 @@ class _Reader:
 
     def facts(self) -> Facts:
         self._timeline.set_card("device", Card(self._index))
-        devices = tuple(self._with_rank(device) for device in self._timeline.devices())
+        devices = tuple(self._finish_device(device) for device in self._timeline.devices())
         return self._timeline.facts(_NAME, _TOOL, clock_of(devices), devices)
 
-    def _with_rank(self, device: Device) -> Device:
+    def _finish_device(self, device: Device) -> Device:
         """Set the device's rank, and drop its copy times if the file is not from a GPU."""
         device = replace(device, rank=self._rank)
         return device if self._is_gpu else device.without("copy_ns", "exposed_copy_ns")

@@ -72,7 +72,7 @@ def _set_cards(tables: Tables, timeline: Timeline) -> list[int]:
 
 
 def _copies(tables: Tables, strings: Mapping[object, str]) -> Iterator[Row]:
-    """Yield the copies, found by task type if MEMCPY_INFO is missing."""
+    """Yield the copies. If MEMCPY_INFO is missing, find them by task type."""
     if "MEMCPY_INFO" in tables.schema:
         yield from _tasks(tables, "MEMCPY_INFO", "memcpyOperation")
         return

@@ -63,7 +63,7 @@ class _ProcessReader:
             "rocpd_memory_copy", ("start", "end", "name_id", "dst_agent_id", "src_agent_id")
         ):
             name = self._strings.get(name_id) or NO_NAME
-            self._timeline.add(self._key(*agents), "copy", *interval(start, end), name)
+            self._timeline.add(self._card_key(*agents), "copy", *interval(start, end), name)
         self._read_host()
 
     def _set_cards(self) -> None:
@@ -74,7 +74,7 @@ class _ProcessReader:
                 card = Card(integer(index), text(product) or text(name), "", _bus_id(text(extdata)))
                 self._timeline.set_card(key, card, process=self._suffix)
 
-    def _key(self, *agents: object) -> Hashable:
+    def _card_key(self, *agents: object) -> Hashable:
         """Return the key of the first agent that is a card, else a key for an unknown card."""
         agent_ids = [integer(agent) for agent in agents]
         unknown_card = self._suffix, agent_ids[0]
@@ -89,11 +89,11 @@ class _ProcessReader:
         for start, end, agent, kernel, *sizes in rows:
             name, work = symbols.get(kernel, (NO_NAME, "compute"))
             self._timeline.add(
-                self._key(agent), work, *interval(start, end), name, shape(*sizes[:3]), shape(*sizes[3:])
+                self._card_key(agent), work, *interval(start, end), name, shape(*sizes[:3]), shape(*sizes[3:])
             )
 
     def _read_host(self) -> None:
-        marked = {string_id: string for string_id, string in self._strings.items() if _may_be_marked(string)}
+        marked = {string_id: string for string_id, string in self._strings.items() if _may_be_marker(string)}
         for start, end, string_id, event in self._rows(_REGIONS, (*_REGION_COLUMNS, "event_id")):
             if string_id in marked:
                 name = self._marker_text(event) if marked[string_id].startswith(_MARKER) else marked[string_id]
@@ -125,8 +125,8 @@ class _ProcessReader:
         return None
 
 
-def _may_be_marked(name: str) -> bool:
-    """Return whether the program may have marked the range with this name."""
+def _may_be_marker(name: str) -> bool:
+    """Return whether this may be the name of a range that the program marked."""
     return name.startswith(_MARKER) or is_step(name) or is_data_wait(name)
 
 

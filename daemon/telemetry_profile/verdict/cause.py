@@ -129,7 +129,7 @@ class _CauseRow(NamedTuple):
 
 
 def _idle_excluding_data_wait(evidence: Evidence, *, in_gaps: bool) -> float | None:
-    """Return the idle share without the wait for data, either inside or outside long gaps."""
+    """Return the idle share in long gaps or outside them, not counting the wait for data."""
     idle = evidence.ratio("idle_ns")
     if idle is None:
         return None
@@ -146,7 +146,7 @@ def _data_sentence(evidence: Evidence, share: float) -> str:
 
 
 def _largest_data_hint(evidence: Evidence) -> Hint | None:
-    """Return the data hint with the largest share. If the wait was measured, no hint is needed."""
+    """Return the data hint with the largest share, or None if the wait was measured."""
     if evidence.total("data_wait_ns") is not None:
         return None
     hints = (hint for hint in evidence.hints if hint.cause == "data")

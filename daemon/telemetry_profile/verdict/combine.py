@@ -238,7 +238,7 @@ def _join_consecutive(session: list[_DeviceInFile]) -> list[_DeviceInFile]:
 
 
 def _set_missing_ranks(parts: Sequence[_DeviceInFile]) -> None:
-    """Set a missing rank if all other files in the same folder have the same rank."""
+    """Set a missing rank if its folder has exactly one known rank."""
     ranks: dict[tuple[str, ...], set[int]] = {}
     for part in parts:
         if part.device.rank is not None:
@@ -383,13 +383,13 @@ def _with_ranks(file: FileFacts, ranks: _Ranks) -> FileFacts:
         return file
     index = len(folders) - 1 - folders[::-1].index(_CLUSTER)
     rank_by_card = ranks.get((folders[:index], folders[index + 1]), {}) if index + 1 < len(folders) else {}
-    devices = tuple(_with_rank(device, rank_by_card) for device in facts.devices)
+    devices = tuple(_with_card_number_and_rank(device, rank_by_card) for device in facts.devices)
     remarks = facts.remarks if all(device.rank is not None for device in devices) else (*facts.remarks, _NO_RANK_TABLE)
     return replace(file, facts=replace(facts, devices=devices, remarks=remarks))
 
 
-def _with_rank(device: Device, ranks: Mapping[int, int]) -> Device:
+def _with_card_number_and_rank(device: Device, rank_by_card: Mapping[int, int]) -> Device:
     card_number = device.rank if device.card.index is None else device.card.index
     if card_number is None:
         return device
-    return replace(device, rank=ranks.get(card_number), card=replace(device.card, index=card_number))
+    return replace(device, rank=rank_by_card.get(card_number), card=replace(device.card, index=card_number))

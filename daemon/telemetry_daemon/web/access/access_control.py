@@ -216,7 +216,7 @@ class FileWatch:
         return tuple(self._stamps)
 
     def has_changed(self) -> bool:
-        """Return whether files have changed, and no change is so recent that it may be incomplete."""
+        """Return whether files have changed and the changes are old enough to be complete."""
         # A half-written file may be valid: an empty web configuration allows all clients.
         stamps = {file: _stamp(file) for file in self._stamps}
         return stamps != self._stamps and all(_is_settled(stamp) for stamp in stamps.values())

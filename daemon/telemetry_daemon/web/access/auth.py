@@ -131,7 +131,7 @@ class BasicAuth:
             callback(LoginResult.TOO_MANY)
 
     def _evict_newest_check(self, client: str) -> bool:
-        """Drop a check of the busiest client. Return False if `client` is the busiest."""
+        """Drop the newest check of the busiest client. Return False if `client` is the busiest."""
         counts = Counter(check.client for check in self._waiting_checks.values())
         counts[client] += 1
         count_failures = self._make_failure_counter()

@@ -145,7 +145,7 @@ class Connection(asyncio.BufferedProtocol):
         self._process_next_request()
 
     def _receive_from_stream_client(self, data: bytes) -> None:
-        """Disconnect a stream's client that sends more than TLS messages."""
+        """Process TLS messages from a stream's client. Disconnect it if it sends anything else."""
         try:
             received = self._channel.receive(data) if self._channel else None
         except OSError:  # for example ssl.SSLError for an invalid TLS record
