@@ -46,7 +46,7 @@ _MIN_WIDTH, _MAX_WIDTH = 60, 1000
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument(
-        "paths", metavar="PATH", nargs="+", help="a file of a profiler, or a folder with the files of all ranks"
+        "paths", metavar="PATH", nargs="+", help="a file that a profiler wrote, or a folder with the files of all ranks"
     )
     parser.add_argument("--format", choices=("table", "json"), default="table", help="output format (default: table)")
     parser.add_argument(
@@ -60,17 +60,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=DTYPES,
         metavar="D",
         default="",
-        help="data type of the matrix work, such as bf16, which selects the peak to compare with",
+        help="data type of the matrix operations, such as bf16; its peak is compared with the FLOP/s",
     )
     parser.add_argument(
         "--begin",
         type=_parse_timestamp,
         metavar="TIME",
-        help="time of the first activity, such as 2026-11-01T12:00:00Z, for files without a time of day",
+        help="time of the first activity, such as 2026-11-01T12:00:00Z; needed if the files do not contain the date",
     )
     telemetry = parser.add_mutually_exclusive_group()
     telemetry.add_argument(
-        "--recording", metavar="FILE", help="a recording of the node at the same time, made with `telemetry record`"
+        "--recording", metavar="FILE", help="a recording that `telemetry record` made on the node during the profile"
     )
     telemetry.add_argument(
         "--prometheus", metavar="URL", help="a Prometheus server that scraped the node, such as http://prometheus:9090"
@@ -78,7 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--publish",
         metavar="JOB",
-        help="write the steps of each rank to the folder `steps.directory`, where the daemon reads them as steps of this job",
+        help="write each rank's steps to the folder `steps.directory`, so that the daemon exposes them as steps of this job",
     )
     options.add_config(parser)
 
@@ -125,7 +125,7 @@ def _find_files(paths: Sequence[str]) -> list[ProfileFile]:
     try:
         files = find_files(paths)
     except OSError as error:
-        remedy = "pass a readable file or folder of a profiler"
+        remedy = "pass a readable file or folder that a profiler wrote"
         raise CommandError(f"cannot read '{error.filename}': {error.strerror}; {remedy}") from None
     if not files:
         raise CommandError(f"no files in {', '.join(paths)}", status=exits.NOTHING_FOUND)
@@ -155,9 +155,9 @@ def _print_unread(unread: Sequence[Outcome], *, was_interrupted: bool) -> None:
     for outcome in detailed_outcomes:
         sys.stderr.write(f"telemetry: {clean(f'{outcome.file.display_name}: {outcome.error}')}\n")
     if others:
-        count_text = "1 file is not a result" if len(others) == 1 else f"{len(others)} files are not results"
+        count_text = "1 file was" if len(others) == 1 else f"{len(others)} files were"
         names = clean(first_names(others, ", ", _MAX_LISTED_NAMES))
-        sys.stderr.write(f"telemetry: {count_text} of a supported profiler: {names}\n")
+        sys.stderr.write(f"telemetry: {count_text} not written by a supported profiler: {names}\n")
     if was_interrupted:
         sys.stderr.write("telemetry: interrupted before all files were read; the files read so far are shown\n")
 

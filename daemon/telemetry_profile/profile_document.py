@@ -19,7 +19,7 @@ from telemetry_profile.verdict.usual_step import UsualStep
 
 _MAX_KERNELS = 100
 _SECOND_NS = 1e9
-_NO_COMMON_VERDICT = "the files are from {} unrelated runs: each run has its own verdict"
+_NO_COMMON_VERDICT = "the files are from {} unrelated runs, whose verdicts are in `runs`"
 _MISSING = object()
 _T = TypeVar("_T")
 
@@ -39,7 +39,7 @@ class StragglerJson:
     rank: int
     excess_ratio: float
     reason: Reason = field(metadata=ADDED_LATER)
-    """Whether the card computes longest, or is idle longest because of its host."""
+    """`compute`: the card computes longer than the others. `host`: the card is idle longer, because its host is slow."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,14 @@ class SplitJson:
     data_wait_seconds: float | None
     launches: int | None
     graph_launches: int | None = field(metadata=ADDED_LATER)
-    """The number of graphs among the launches."""
+    """How many of the launches are graphs."""
     launching_seconds: float | None = field(metadata=ADDED_LATER)
     """The time from the first launch to the last."""
     gaps: int | None = field(metadata=ADDED_LATER)
     """The number of long gaps in which nothing ran."""
     gap_seconds: float | None = field(metadata=ADDED_LATER)
     fused_seconds: float | None = field(metadata=ADDED_LATER)
-    """The time of kernels that compute and communicate, which is counted as both."""
+    """The time of kernels that both compute and communicate. It is included in the times of both."""
 
 
 @dataclass(frozen=True)
@@ -138,25 +138,25 @@ class ProfiledJson:
     begin_timestamp_seconds: float | None
     end_timestamp_seconds: float | None
     steps: int
-    """The number of steps of which `step` is the mean; 0 if none are marked."""
+    """How many steps `step` averages; 0 if the files mark no steps."""
     left_out: tuple[str, ...]
-    """The excluded steps and collectives, with reasons."""
+    """The steps and collectives that are excluded, with the reasons."""
     step: SplitJson | None
-    """The usual step; null if none are marked."""
+    """The mean step; null if the files mark no steps."""
     whole: SplitJson
     without_first_collective: SplitJson | None
-    """The whole time without a first collective that is far longer than the others; null if there is none."""
+    """The whole time except a first collective that is far longer than the others. Null if there is no such collective."""
     every_step: tuple[StepJson, ...]
     kernels: tuple[KernelJson, ...]
     flops: Flops | None
     achieved: AchievedFlops | None
     telemetry: CardTelemetry | None
     step_basis: Literal["launch", "host"] | None = field(metadata=ADDED_LATER)
-    """How kernels are assigned to steps: by their launches or by the host's clock; null if the tool states the step."""
+    """How kernels were assigned to steps: by their launches, or by the host's clock. Null if the tool assigned them."""
     gaps: tuple[GapJson, ...] = field(metadata=ADDED_LATER)
-    """The long gaps if no steps are marked."""
+    """The long gaps; empty if the files mark steps."""
     without_gaps: SplitJson | None = field(metadata=ADDED_LATER)
-    """The whole time without the gaps and the first collective; null if there are no gaps."""
+    """The whole time except `gaps` and the first collective. Null if there are no gaps."""
     files: tuple[str, ...] = field(metadata=ADDED_LATER)
 
 
@@ -187,7 +187,7 @@ class RunJson:
     """One run of a program."""
 
     devices: tuple[int, ...]
-    """The positions of its cards in `devices` of the document."""
+    """The indices of the run's cards in the document's `devices`."""
     verdict: Verdict
     ranks: RanksJson | None
 
@@ -199,13 +199,13 @@ class ProfileJson:
     schema: Literal["telemetry.profile/1"]
     verdict: Verdict
     job_ranks: int | None
-    """The number of ranks in the job, which may be more than were read."""
+    """The number of ranks in the job. The files of some ranks may be missing."""
     ranks: RanksJson | None
-    """The comparison of the ranks; null for a single card and for several runs."""
+    """A comparison of the ranks; null for a single card, and for several runs."""
     devices: tuple[ProfiledJson, ...]
     """The cards of each rank."""
     kernels: tuple[KernelJson, ...]
-    """The kernels of all cards together, the largest total first, at most 100."""
+    """At most 100 kernels, summed over all cards, the longest total time first."""
     links: tuple[LinkJson, ...]
     slow_links: tuple[SlowLinkJson, ...]
     hints: tuple[Hint, ...]
@@ -213,7 +213,7 @@ class ProfileJson:
     remarks: tuple[str, ...]
     problems: tuple[Problem, ...]
     runs: tuple[RunJson, ...] = field(metadata=ADDED_LATER)
-    """The runs that the cards belong to: one run, or several unrelated runs."""
+    """The unrelated runs that the files are from; usually only one."""
 
 
 def render(summary: ProfileSummary) -> str:

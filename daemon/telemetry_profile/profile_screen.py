@@ -21,8 +21,8 @@ from telemetry_profile.verdict.usual_step import UsualStep, comparable_ranks, me
 
 LINES, COLUMNS = 24, 80
 _MIN_KERNELS, _MAX_KERNELS = 2, 10
-_MATCH_TEXTS = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "guessed from its number"}
-_BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound, from shapes"}
+_MATCH_TEXTS = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "guessed by number"}
+_BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound from operator shapes"}
 _NS_PER_SECOND = 10**9
 _MIN_RATE = 1e9  # FLOP/s; lower rates are negligible
 _KERNEL_HEADINGS = ("TOP KERNELS", "CALLS", "TOTAL", "MEAN", "SHARE", "GRID", "BLOCK", "OCC EST")
@@ -189,7 +189,7 @@ def _rank_table(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
         (f"fastest: {spread.fastest.name}", spread.fastest.split),
     ]
     rows += [
-        (f"holds up the others: rank {straggler.rank}", rank_step.split)
+        (f"straggler: rank {straggler.rank}", rank_step.split)
         for rank_step in rank_steps
         if straggler and rank_step.member.device.rank == straggler.rank
     ]
@@ -198,8 +198,8 @@ def _rank_table(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
         (name, heading) for name, heading in _COLUMNS if any(getattr(split, name) is not None for _, split in rows)
     ]
     lines = _table_lines(f"RANKS ({unit})", columns, rows, scale, width)
-    skew_text = excess_text(spread.skew)
-    return lines + ([f"skew: the slowest takes {skew_text} the median"] if spread.skew >= 0.001 else [])
+    longer_than = excess_text(spread.skew)
+    return lines + ([f"skew: the slowest rank takes {longer_than} the median"] if spread.skew >= 0.001 else [])
 
 
 def _table_lines(
@@ -299,14 +299,14 @@ def _slow_link_lines(summary: ProfileSummary) -> list[str]:
     worst = links[0]
     tail = f" (and {len(links) - 1} more)" if len(links) > 1 else ""
     name = f"{worst.link.kind} {worst.link.source} → {worst.link.target}"
-    return [f"slow link: {name} moves {worst.rate / 1e9:.2f} GB/s, the median is {worst.median_rate / 1e9:.2f}{tail}"]
+    return [f"slow link: {name} moves {worst.rate / 1e9:.2f} GB/s (median: {worst.median_rate / 1e9:.2f} GB/s){tail}"]
 
 
 def _achieved_line(summary: ProfileSummary) -> str:
     pairs = zip(summary.ranks, summary.achieved, strict=True)
     figures = [(achieved, rank_step.member.device.card.model) for rank_step, achieved in pairs if achieved is not None]
     if not figures:
-        return f"achieved {ABSENT}  (no FLOPs in the file; set --flops-per-step)"
+        return f"achieved {ABSENT}  (the files contain no FLOPs; set --flops-per-step)"
     (first_achieved, model), basis = figures[0], _BASES[figures[0][0].basis]
     rate = sum(achieved.flops_per_second for achieved, _ in figures) / len(figures)
     if rate < _MIN_RATE:
@@ -327,7 +327,7 @@ def _telemetry_line(summary: ProfileSummary) -> str:
     if not summary.telemetry:
         return "card: no telemetry (use --recording FILE or --prometheus URL)"
     if not cards:
-        return f"card: {summary.telemetry} has no readings of these cards at that time"
+        return f"card: {summary.telemetry} has no readings of these cards during the profile"
     worst_card = max(cards, key=lambda card: sum(card.throttled_seconds.values()))
     return f"card {worst_card.device} ({_MATCH_TEXTS[worst_card.matched_by]}): {'; '.join(_card_parts(worst_card))}"
 

@@ -77,7 +77,7 @@ def document(*arguments: str | Path) -> dict[str, Any]:
 SCREEN = """\
 11 steps of 1.0 ms by the host's clock, 1 card (NVIDIA H100 80GB HBM3),
   2023-11-14 22:13:20 UTC
-Slow because: the card waits 30 % of the step for the host
+Slow because: the host keeps the card waiting for 30 % of the step
 Try: launch less often: graphs, a compiled model, or a larger batch
 compute 0.6  communication 0  copies 0.1  idle 0.3 ms   launches 1
 TOP KERNELS                                       CALLS   TOTAL      MEAN  SHARE
@@ -86,7 +86,7 @@ Memcpy HtoD (Pinned -> Device)                       12  1.2 ms  100.0 µs  14.3
 by kind: GEMM 86 %, copy 14 %
 achieved 200 TFLOP/s, 20 % of the card's bf16 peak (from --flops-per-step)
 card: no telemetry (use --recording FILE or --prometheus URL)
-left out: ProfilerStep#0 (first step: profiler and caches warm up)
+left out: ProfilerStep#0 (warm-up of profiler and caches)
 """
 
 
@@ -136,8 +136,8 @@ def test_a_throttled_card_of_a_prometheus_is_named_for_the_same_seconds_only(tmp
     ("content", "words"),
     [
         (b"", "is empty"),
-        (b"hello\n", "is not a result of a"),
-        (b'{"a": 1}', "is not a result of a"),
+        (b"hello\n", "was not written by a"),
+        (b'{"a": 1}', "was not written by a"),
         (b"QDSTRM\x00\x01", "nsys export --type sqlite"),
         (b"NVR\x00\x01", "ncu --import"),
         (b"\x0a\x1c\x00\x08\x01", "needs its own library"),

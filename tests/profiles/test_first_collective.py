@@ -42,7 +42,7 @@ def test_the_first_collective_is_left_out_if_no_steps_are_marked() -> None:
     split = step.split
     assert (split.span_ns, split.compute_ns, split.communication_ns) == (32 * MS, 20 * MS, 12 * MS)
     assert (split.exposed_communication_ns, split.idle_ns, split.launches) == (12 * MS, 0, 7)
-    assert step.left_out == ("the first collective, 900.0 ms (ranks were waiting for each other's profiler)",)
+    assert step.left_out == ("the first collective, 900.0 ms (in which ranks wait until all profilers run)",)
     kernels = {kernel.name: kernel.calls for kernel in only(facts).kernels}
     assert kernels == {"gemm": 5, "ncclDevKernel_AllReduce_Sum": 4}
 

@@ -60,24 +60,24 @@ CAUSES: dict[str, tuple[str, Events, Events, str]] = {
              [step(1000), loader(40), *runs(48, 20, 20, begin=40)], "the data loader takes 200.0 µs of 1.0 ms"),
     "the loader is short, the host is slow": (
         "host", [step(2000), loader(120), *runs(20, 20, 90, begin=120)], [step(2000), loader(90), *runs(20, 95, 95, begin=90)],
-        "90.0 µs between two launches"),
+        "launches are 90.0 µs apart"),
     "communication": ("communication", [step(1000), *runs(20, 40, 40), *runs(20, 10, 10, name=NCCL, begin=800)],
                       [step(1000), *runs(25, 40, 40), *runs(20, 10, 10, name=NCCL, begin=800)], "communication without overlapping compute takes 20 %"),
     "fused": ("communication", [step(1000), *runs(16, 40, 40), *runs(18, 20, 20, name=FUSED, begin=640)],
               [step(1000), *runs(23, 40, 40), *runs(4, 20, 20, name=FUSED, begin=920)], "do not show whether communication"),
     "copies": ("copy", [step(1000), *runs(20, 40, 40), *runs(4, 50, 50, name="Memcpy HtoD", category="gpu_memcpy", begin=800)],
                [step(1000), *runs(24, 40, 40), *runs(1, 40, 40, name="Memcpy HtoD", category="gpu_memcpy", begin=960)], "copies without overlapping work take 20 %"),
-    "host": ("host", [step(1000), *runs(10, 20, 100)], [step(1000), *runs(10, 95, 100)], "between two launches"),
+    "host": ("host", [step(1000), *runs(10, 20, 100)], [step(1000), *runs(10, 95, 100)], "launches are"),
     "gap": ("gap", [step(20_000), *runs(20, 500, 500), *runs(10, 500, 500, begin=15_000)],
             [step(20_000), *runs(20, 500, 500), *runs(17, 500, 500, begin=11_500)], "in 1 gap of 5.0 ms"),
     "one block": ("parallelism", [*runs(2, 6_300_000, 6_300_000, name="slow", grid=1)],
-                  [*runs(2, 6_300_000, 6_300_000, name="slow", grid=64)], "slow has 1 block"),
+                  [*runs(2, 6_300_000, 6_300_000, name="slow", grid=64)], "slow (1 block)"),
     "a captured graph": ("unknown", [step(1000), *runs(2, 5, 5), *(entry for entry in runs(60, 1, 10, begin=100) if entry["cat"] != "kernel")],
                          [step(1000), *runs(60, 16, 16)], "only 2 of 62 launched kernels ran"),
     "too few kernels": ("unknown", [step(1000), *runs(9, 10, 100)], [step(1000), *runs(40, 24, 25)], "only 9 kernels ran"),
     "equal causes": ("communication", [step(1000), *runs(20, 25, 25), *runs(13, 20, 20, name=NCCL, begin=500), loader(0),
                                        *runs(1, 1, 1, begin=999)],
-                     [step(1000), *runs(38, 25, 25), *runs(2, 20, 20, name=NCCL, begin=950)], "several causes are about equal"),
+                     [step(1000), *runs(38, 25, 25), *runs(2, 20, 20, name=NCCL, begin=950)], "several causes take about the same time"),
 }  # fmt: skip
 
 
@@ -137,10 +137,10 @@ def test_a_long_gap_is_reported_and_the_rest_judged(tmp_path: Path) -> None:
     found = verdict([*runs(1, 4, 4), *busy], tmp_path)
     assert "outside 2 idle gaps totalling 880.0 ms (the longest: 463.0 ms at 4.0 µs)" in found["text"]
     found = verdict([*runs(20, 400, 2000), *runs(20, 400, 2000, begin=463_000)], tmp_path)
-    assert (found["cause"], "2.0 ms between two launches" in found["text"]) == ("host", True), found
+    assert (found["cause"], "launches are 2.0 ms apart" in found["text"]) == ("host", True), found
     kernels = [entry for entry in runs(20, 400, 2000, begin=463_000) if entry["cat"] == "kernel"]
     found = verdict([event("gpu_memset", "Memset", NOW, 3), *kernels], tmp_path)
-    assert (found["cause"], "2.0 ms between two launches" in found["text"]) == ("host", True), found
+    assert (found["cause"], "launches are 2.0 ms apart" in found["text"]) == ("host", True), found
 
 
 def test_a_few_copies_alone_explain_nothing(tmp_path: Path) -> None:
@@ -161,8 +161,8 @@ def of_rank(rank: int, *, compute: int = 40, idle: int = 0) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("slow", "reason", "words"),
     [
-        ({"compute": 60}, "compute", "rank 0 computes 50 % longer"),
-        ({"idle": 42}, "host", "rank 0 is held up by its host"),
+        ({"compute": 60}, "compute", "rank 0 delays the other ranks: it computes 50 % longer"),
+        ({"idle": 42}, "host", "the host of rank 0 delays all ranks"),
     ],
 )
 def test_the_rank_for_which_the_others_wait(tmp_path: Path, slow: dict[str, int], reason: str, words: str) -> None:

@@ -159,8 +159,8 @@ def _exit_message(status: int | None) -> str:
     if status == -signal.SIGXCPU:
         return f"cannot be read: it took more than {MAX_CPU_SECONDS} s"
     if status == -signal.SIGKILL:
-        return "cannot be read: its reader was killed, perhaps because the machine ran out of memory"
-    return f"cannot be read: its reader exited with status {status}; report this file's tool and version"
+        return "cannot be read: the process that read it was killed, perhaps because the machine ran out of memory"
+    return f"cannot be read: the process that read it exited with status {status}; please report which profiler wrote the file"
 
 
 def _run_child(file: ProfileFile, read: Read, sender: Connection) -> None:
@@ -195,7 +195,7 @@ def read_file(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Outcome:
     if facts is None:
         return Outcome(file, error=_unrecognised_message(clue, formats), is_recognised=False)
     if damage:
-        facts = replace(facts, problems=(*facts.problems, Problem("", f"{damage}; the content before it is shown")))
+        facts = replace(facts, problems=(*facts.problems, Problem("", f"{damage}; the undamaged part is shown")))
     return Outcome(file, facts)
 
 
@@ -238,7 +238,7 @@ def _unrecognised_message(clue: Clue, formats: Sequence[ProfileFormat]) -> str:
         return "is empty"
     readable = [profile_format.tool for profile_format in formats if not isinstance(profile_format, Refusal)]
     tools = dict.fromkeys(", ".join(readable).split(", "))
-    return f"is not a result of a supported profiler ({', '.join(tools)})"
+    return f"was not written by a supported profiler ({', '.join(tools)})"
 
 
 @contextlib.contextmanager

@@ -77,7 +77,7 @@ def _problems_of(damage: Damage) -> tuple[Problem, ...]:
     if damage.unreadable_events:
         problems.append(Problem("events", f"{damage.unreadable_events} ignored: unreadable"))
     if damage.is_cut:
-        problems.append(Problem("end", "the file is truncated or damaged: the rest is missing"))
+        problems.append(Problem("end", "the rest is missing, because the file is truncated or damaged"))
     return tuple(problems)
 
 

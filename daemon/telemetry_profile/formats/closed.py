@@ -40,11 +40,11 @@ PERFETTO = Refusal(
     "perfetto",
     "Perfetto",
     _is_perfetto,
-    "this format needs its own library; use `--output-format csv` or rocpd with rocprofv3, and json or db with hipprof",
+    "this format needs its own library; let rocprofv3 write csv or rocpd (`--output-format`), and hipprof json or db",
 )
 ROOFLINE = Refusal(
     "roofline",
     "rocprofiler-compute",
     _is_roofline,
-    "the file contains measured peaks of cards, not a profile; docs/configuration.md shows how the daemon reads peaks",
+    "the file contains measured peaks of cards, not a profile; docs/configuration.md describes how to set peaks",
 )

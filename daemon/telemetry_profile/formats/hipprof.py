@@ -119,7 +119,7 @@ DATABASE = DatabaseFormat(
 _KERNEL_NAME = re.compile(r'\s*kernel-name\s*:\s*"(?P<name>.*)"')
 _VALUE = re.compile(r"\s*(?P<words>[A-Za-z][\w -]*?)\s{2,}(?P<value>\S+?)(?:\((?P<unit>[\w%]+)\))?\s*\Z")
 _UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
-_REMARK = "hipprof runs each kernel alone to read counters: the times do not describe a step"
+_REMARK = "hipprof ran each kernel alone to read counters, so the times do not describe a step"
 
 
 def _recognises_counters(clue: Clue) -> bool:

@@ -151,7 +151,7 @@ _DURATIONS = ("gpu__time_duration.sum", "Duration", *_MEASURED)
 _OCCUPANCY = ("sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy")
 _GROUPS = re.compile(r"\d{1,3}(?P<sign>[.,'’\u202f ])\d{3}((?P=sign)\d{3})*\Z")
 _NANOSECONDS = ("ns", "nsecond")
-_REMARK = "Nsight Compute runs each kernel alone and many times: the times do not describe a step"
+_REMARK = "Nsight Compute ran each kernel alone and many times, so the times do not describe a step"
 
 
 @dataclass(slots=True)

@@ -44,7 +44,7 @@ _FOREIGN = frozenset(
     {"HostToDevice", "async_npu", "async_task_queue", "enqueue", "dequeue", "HIP", "HIPOPS", "HIPCOPY"}
 )
 
-_REPLAYED = "the trace contains counters of replayed ranges, but no kernel times"
+_REPLAYED = "the trace contains performance counters, but no kernel times"
 _NO_DEVICE = "the trace contains no device work: the program used only the CPU, or the profiler did not see the device"
 
 _ANNOTATION = "user_annotation"

@@ -47,7 +47,7 @@ class Verdict:
     advice: str | None = field(default=None, metadata=ADDED_LATER)
     """A remedy to try."""
     candidates: tuple[Candidate, ...] = field(default=(), metadata=ADDED_LATER)
-    """All causes that the evidence supports, the largest first."""
+    """All causes that were found, the largest share first."""
 
     @property
     def is_slow(self) -> bool:
@@ -142,7 +142,7 @@ def _data_sentence(evidence: Evidence, share: float) -> str:
     idle = evidence.ratio("idle_ns")
     if idle is None:
         return f"{loader_text}, {human.percent(share)} {evidence.share_suffix}"
-    return f"the card waits {human.percent(idle)} {evidence.share_suffix}; {loader_text}"
+    return f"the card waits for {human.percent(idle)} {evidence.share_suffix}; {loader_text}"
 
 
 def _largest_data_hint(evidence: Evidence) -> Hint | None:
@@ -164,7 +164,7 @@ def _hint_sentence(evidence: Evidence, _share: float) -> str:
 
 
 def _communication_sentence(evidence: Evidence, share: float) -> str:
-    waiting = f", {evidence.mean_text('wait_ns')} of it waiting for other ranks" if evidence.total("wait_ns") else ""
+    waiting = f", including {evidence.mean_text('wait_ns')} of waiting for ranks" if evidence.total("wait_ns") else ""
     return f"communication without overlapping compute takes {human.percent(share)} {evidence.share_suffix}{waiting}"
 
 
@@ -176,7 +176,7 @@ def _communication_advice(evidence: Evidence) -> str:
 
 def _launch_sentence(evidence: Evidence, share: float) -> str:
     launches, graphs = evidence.total("launches") or 0, evidence.total("graph_launches") or 0
-    text = f"the card waits {human.percent(share)} {evidence.share_suffix} for the host"
+    text = f"the host keeps the card waiting for {human.percent(share)} {evidence.share_suffix}"
     launching_ns = evidence.total("launching_ns")
     if launching_ns is None or launches < _FEW_KERNELS * len(evidence.ranks):
         return text
@@ -184,8 +184,8 @@ def _launch_sentence(evidence: Evidence, share: float) -> str:
     busy_ns = round(((evidence.total("span_ns") or 0) - (evidence.total("idle_ns") or 0)) / launches)
     if interval_ns <= busy_ns:  # launching does not slow the card
         return text
-    of_graphs = f" ({graphs:,} of graphs)" if graphs else ""
-    return f"{text}: {human.short_duration(interval_ns)} between two launches{of_graphs}, and a launch keeps the card busy for {human.short_duration(busy_ns)}"
+    of_graphs = f" ({graphs:,} are graphs)" if graphs else ""
+    return f"{text}: launches are {human.short_duration(interval_ns)} apart{of_graphs}, but each keeps the card busy for only {human.short_duration(busy_ns)}"
 
 
 def _gap_sentence(evidence: Evidence, share: float) -> str:
@@ -199,8 +199,8 @@ def _small_kernels_sentence(evidence: Evidence, share: float) -> str:
     block_count = _block_count(largest) or 1
     count_text = "1 block" if block_count == 1 else f"{block_count} blocks"
     return (
-        f"kernels with few blocks, which use only a small part of the card, take {human.percent(share)} {evidence.share_suffix}: "
-        f"{largest.name[:60]} has {count_text}"
+        f"kernels such as {largest.name[:60]} ({count_text}) have too few blocks to fill the card; "
+        f"they take {human.percent(share)} {evidence.share_suffix}"
     )
 
 
@@ -210,7 +210,7 @@ _ROWS = (
     _CauseRow("parallelism", _MIN_SHARE, lambda evidence: evidence.small_kernel_ratio, _small_kernels_sentence,
          lambda _: "launch more blocks, or more work at once"),
     _CauseRow("data", _MIN_DATA_SHARE, lambda evidence: evidence.data_ratio, _data_sentence,
-         lambda evidence: f"more loader workers: the loader takes {evidence.mean_text('data_wait_ns')} of {evidence.mean_text('span_ns')}"),
+         lambda evidence: f"use more workers in the data loader, which takes {evidence.mean_text('data_wait_ns')} of {evidence.mean_text('span_ns')}"),
     _CauseRow("data", _MIN_DATA_SHARE, _hint_share, _hint_sentence, lambda _: "try more workers in the data pipeline"),
     _CauseRow("communication", _MIN_SHARE, lambda evidence: evidence.ratio("exposed_communication_ns"), _communication_sentence,
          _communication_advice),
@@ -274,7 +274,7 @@ def _largest_cause(causes: Sequence[Candidate]) -> Verdict:
     rivals = [largest, *(other for other in others if (other.share or 0.0) >= _RIVAL_RATIO * (largest.share or 0.0))]
     if len(rivals) == 1:
         return Verdict(largest.cause, largest.text, largest.share, largest.advice, tuple(causes))
-    text = f"several causes are about equal: {'; '.join(rival.text for rival in rivals)}"
+    text = f"several causes take about the same time: {'; '.join(rival.text for rival in rivals)}"
     return Verdict(largest.cause, text, largest.share, largest.advice, tuple(causes))
 
 
@@ -285,7 +285,7 @@ def _unclear_verdict(evidence: Evidence) -> Verdict | None:
     if not span or evidence.ratio("idle_ns") is None or (evidence.ratio("compute_ns") or 0.0) >= _MAJORITY:
         return None
     if launches >= _FEW_KERNELS and kernels < launches * _MAJORITY:
-        text = f"only {kernels:,} of {launches:,} launched kernels ran: this looks like the capture of a graph, which does not show how fast the graph runs"
+        text = f"only {kernels:,} of {launches:,} launched kernels ran, so the files probably show the capture of a graph, but not its execution"
         return Verdict("unknown", text, None, "profile the replay of the graph")
     if kernels < _FEW_KERNELS:
         count, names = (kernels, ("kernel", "kernels")) if kernels else (evidence.copy_count, ("copy", "copies"))
@@ -299,15 +299,15 @@ def _verdict_without_cause(evidence: Evidence, profile: Profile) -> Verdict:
     if compute is not None:
         share = f"{human.percent(compute)} {evidence.share_suffix}"
         if evidence.total("idle_ns") is None:
-            return Verdict("unknown", f"kernels run {share}; the file contains no other activity", compute)
-        return Verdict("compute", f"the card computes {share}", compute)
+            return Verdict("unknown", f"kernels run for {share}; the files contain no other activity", compute)
+        return Verdict("compute", f"the card computes for {share}", compute)
     if any(rank_step.member.device.kernels for rank_step in evidence.ranks):
         if evidence.total("span_ns"):
-            return Verdict("unknown", "the files do not show the work of the card in each step")
-        return Verdict("unknown", "the file contains only sums of kernels, and not the time between kernels")
+            return Verdict("unknown", "the files do not show what the card did in each step")
+        return Verdict("unknown", "the files contain only each kernel's total time, and not the time between kernels")
     if profile.calls:
-        return Verdict("unknown", "the file contains only host calls, and no work of a card")
-    return Verdict("unknown", "the file contains no work of a card")
+        return Verdict("unknown", "the files contain only host calls, and no card activity")
+    return Verdict("unknown", "the files contain no card activity")
 
 
 def _block_count(kernel: Kernel) -> int | None:

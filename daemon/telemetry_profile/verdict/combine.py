@@ -38,7 +38,7 @@ _CLUSTER = "cluster_profiler"
 _Folders = tuple[str, ...]
 # Maps (parent of `cluster_profiler`, alias of a node) to the node's ranks by card number.
 _Ranks = Mapping[tuple[_Folders, str], Mapping[int, int]]
-_NO_RANK_TABLE = f"some cards' ranks are unknown: there is no rank table with a host_ips_mapping.txt next to {_CLUSTER}"
+_NO_RANK_TABLE = f"some cards' ranks are unknown: next to {_CLUSTER}, the rank table or host_ips_mapping.txt is missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ def _latest_parts(parts: list[_DeviceInFile], remarks: list[str]) -> list[_Devic
         latest = latest_by_format.setdefault(part.file.facts.format, part)
         if latest is not part:
             name = "a card" if latest.device.rank is None else f"rank {latest.device.rank}"
-            remarks.append(f"{name} has several results of {part.file.facts.tool}: only the latest is shown")
+            remarks.append(f"{part.file.facts.tool} wrote several results for {name}; only the latest is shown")
             if (part.device.begin_ns or 0) > (latest.device.begin_ns or 0):
                 latest_by_format[part.file.facts.format] = part
     return [part for part in parts if part.device.begin_ns is None or latest_by_format[part.file.facts.format] is part]

@@ -37,8 +37,8 @@ class Straggler:
         """Return the sentence that explains the straggler in the verdict."""
         lengths = f"({human.short_duration(self.length_ns)} against {human.short_duration(self.median_ns)})"
         if self.reason == "compute":
-            return f"rank {self.rank} computes {excess_text(self.excess)} the others {lengths}, which wait for it"
-        return f"rank {self.rank} is held up by its host: its card computes or is idle {excess_text(self.excess)} the others {lengths}, which wait for it"
+            return f"rank {self.rank} delays the other ranks: it computes {excess_text(self.excess)} they do {lengths}"
+        return f"the host of rank {self.rank} delays all ranks: the rank's card computes or is idle {excess_text(self.excess)} the others {lengths}"
 
     @property
     def advice(self) -> str:

@@ -42,7 +42,7 @@ class CardTelemetry:
     power_watts: MinMeanMax | None = None
     power_cap_watts: float | None = None
     throttled_seconds: Mapping[str, float] = field(default_factory=dict)
-    """The seconds of each throttling reason, the longest time first."""
+    """How many seconds each throttling reason was active, the longest time first."""
     errors: tuple[str, ...] = ()
     """Errors such as "Xid 79 at 08:57:04"."""
 

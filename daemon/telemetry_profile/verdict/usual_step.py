@@ -67,13 +67,13 @@ def usual_step_of(member: Member) -> UsualStep:
     means = [step for step in device.steps if step.is_mean]
     steps, left_out = _usable_steps([step for step in device.steps if not step.is_mean])
     if not steps and means:
-        return UsualStep(member, 1, _without_bad_wait(means[0].split), (), ("only the tool's own mean is in the file",))
+        return UsualStep(member, 1, _without_bad_wait(means[0].split), (), ("single steps (only their mean is known)",))
     if not steps:
         return _whole_time_step(member, left_out)
     step_names = [step.name for step in device.steps if step.split.compute_ns is not None]
     if step_names and len(step_names) < len(steps):
         names = first_names(step_names, ", ", 2)
-        left_out.append(f"the card's work in all steps except {names} (not in the files)")
+        left_out.append(f"the card's work outside {names} (not in the files)")
     compute = tuple(step.split.compute_ns for step in steps if step.split.compute_ns is not None)
     return UsualStep(member, len(steps), mean_split([step.split for step in steps]), compute, tuple(left_out))
 
@@ -85,7 +85,7 @@ def _whole_time_step(member: Member, left_out: Sequence[str]) -> UsualStep:
     if device.first_collective is not None and (without_collective := device.without_first_collective()) is not None:
         split = without_collective
         length = device.first_collective.length_ns / 1e6
-        sentences.append(f"the first collective, {length:,.1f} ms (ranks were waiting for each other's profiler)")
+        sentences.append(f"the first collective, {length:,.1f} ms (in which ranks wait until all profilers run)")
     if device.without_gaps is not None:
         launching_ns, without_gaps = device.split.launching_ns, device.known_values_of(device.without_gaps)
         # The result is a lower bound, because some gaps are not part of `launching_ns`.
@@ -104,7 +104,7 @@ def _usable_steps(steps: Sequence[Step]) -> tuple[list[Step], list[str]]:
     complete_steps = [step for step in steps if not step.is_cut]
     left_out = [f"{step.name} (cut off)" for step in steps if step.is_cut]
     if len(complete_steps) >= _MIN_FOR_WARM_UP:
-        left_out.insert(0, f"{complete_steps[0].name} (first step: profiler and caches warm up)")
+        left_out.insert(0, f"{complete_steps[0].name} (warm-up of profiler and caches)")
         complete_steps = complete_steps[1:]
     return complete_steps, left_out
 
