@@ -95,7 +95,7 @@ def _read_text(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MachineState:
-    """The boot ID, and a function that identifies the driver binding of a card."""
+    """The boot ID of the machine, and the driver bindings of its cards."""
 
     boot: str = ""
     binding_of: Callable[[str], int] = lambda _: NOT_BOUND

@@ -70,7 +70,7 @@ def render_nodes(root: str) -> list[Plain]:
 
 
 def _pod_uids_in(folder: str, names: list[str]) -> list[Plain] | None:
-    """Return the UIDs of the pods with a cgroup below the folder, or None."""
+    """Return the UIDs of the pods with a cgroup in the folder, or None if unknown."""
     names = list(names)
     for name in names:
         if _QOS_CLASS.fullmatch(name):

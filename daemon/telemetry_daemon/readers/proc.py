@@ -271,7 +271,7 @@ class ProcReader(Reader):
         return self._with_open_cards([process for process in processes.values() if process.valid_from <= now])
 
     def _known_process(self, pid: int, now: float) -> _KnownProcess:
-        """Return the process with this PID, with its previous output if still valid."""
+        """Return the process with this PID. It keeps its previous output if that is still valid."""
         previous, folder = self._process_by_pid.get(pid), f"{self._proc}/{pid}"
         state = folder_state(folder)
         if previous is not None and state == previous.state and (previous.output is not None or state is None):
@@ -282,7 +282,7 @@ class ProcReader(Reader):
         return _KnownProcess(state, ticks, 0.0 if previous is None else now + _LIST_AGE_SECONDS)
 
     def _with_open_cards(self, processes: Iterable[_KnownProcess]) -> tuple[Output, ...]:
-        """Return each process's output. Add its memory on open cards, if known."""
+        """Return the processes' outputs, with their memory on open cards if known."""
         outputs = {
             (process.output.name, process.ticks): process.output for process in processes if process.output is not None
         }

@@ -48,7 +48,7 @@ class NewRankLimit:
         self._rank_count = sum(map(len, self._last_reports.values()))
 
     def admit(self, user: int, reported: Mapping[str, Plain], now: float) -> bool:
-        """Return whether this rank may report, and record it if so."""
+        """Return whether the rank of this report is admitted, and remember admitted ranks."""
         ranks = self._last_reports.setdefault(user, {})
         rank_hash = hash(repr((reported.get("job_id"), reported.get("rank"), reported.get("card"))))
         if rank_hash not in ranks:
@@ -73,7 +73,7 @@ class StepsSettings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _StepFile:
-    """The content of a file, and its position in the order of discovery."""
+    """A step file and its content. `sequence` is the order of discovery."""
 
     entry: FileVersion
     read_at: float

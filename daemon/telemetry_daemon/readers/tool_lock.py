@@ -50,7 +50,7 @@ def write_holder_note(descriptor: int, source: str, tool_pid: int = 0) -> None:
 
 
 def holder_text(descriptor: int) -> str:
-    """Return a text about the process that holds the lock."""
+    """Return a description of the process that holds the lock."""
     note = _NOTE.match(os.pread(descriptor, _MAX_NOTE_LENGTH, 0).rstrip(b" ").decode(errors="replace"))
     if note is None:
         return _SKIPPED
@@ -86,7 +86,7 @@ class ToolBusyError(Exception):
 
 
 class HeldLock:
-    """An acquired lock. `descriptor` is None if no folder can be used for locks."""
+    """An acquired lock. Without a usable lock folder, `descriptor` is None."""
 
     def __init__(self, descriptor: int | None, source: str) -> None:
         self.descriptor = descriptor
@@ -180,7 +180,7 @@ def _file_name(tool: str) -> str:
 
 
 def _open_and_lock(folder: Path, tool: str) -> int:
-    """Return the descriptor of the locked file. Raises BlockingIOError."""
+    """Lock the tool's file, and return its descriptor. Raises BlockingIOError."""
     name = _file_name(tool)
     with OwnFolder.create_at(folder, _FOLDER_MODE) as own_folder:
         while True:

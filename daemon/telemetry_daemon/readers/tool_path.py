@@ -34,13 +34,13 @@ class ToolSearch:
     folders: tuple[str, ...]
 
     def find(self, name: str) -> Tool | None:
-        """Return the file of the tool, preferably one that may be run, or None."""
+        """Return the tool, or None if it is missing. A tool that may be run is preferred."""
         tools = [tool for tool in (_tool_at(name, path) for path in self._candidate_paths(name)) if tool is not None]
         usable_tools = (tool for tool in tools if os.access(tool.path, os.X_OK) and not tool.distrust_reason)
         return next(usable_tools, tools[0] if tools else None)
 
     def missing_text(self, name: str) -> str:
-        """Return a message that says where a missing tool was searched for, with a remedy."""
+        """Return the message for a missing tool, which includes a remedy."""
         if self.configured:
             return f"{self.configured} is not a file; correct sources.{self.source}.path, or leave it empty to search"
         where = f"PATH{_folders_text(self.folders)}"

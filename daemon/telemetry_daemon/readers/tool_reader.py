@@ -75,7 +75,7 @@ class _Leftover:
     is_cpu_counted: bool
 
     def failure(self) -> Failure:
-        """Return the failure that all polls have until the process exits."""
+        """Return the failure to report until the process exits."""
         return stuck_failure(self.planned.line, self.process.pid, time.monotonic() - self.started_at)
 
 
@@ -116,7 +116,7 @@ class CommandReader:
         return start.capture(self._source, poll, tuple(results.outputs), failure, results.cpu_seconds)
 
     def capture_if_missing(self, poll: Poll) -> Capture | None:
-        """Return a capture with the failure if the tool is missing, else None."""
+        """Return a capture with a failure if the tool is missing, else None."""
         start = ReadStart()
         if not isinstance(poll.request, Command) or self._closing.is_set() or self._leftover is not None:
             return None
@@ -148,7 +148,7 @@ class CommandReader:
             self._read_lock.release()
 
     def left_behind(self) -> tuple[int, ...]:
-        """Return the PID of the tool if it did not exit or must not be killed."""
+        """Return the PID of the tool if it is still running after `close`."""
         return self._left_behind
 
     def _read_locked(self, poll: Poll, targets: Targets, results: _PollResults) -> None:
@@ -185,7 +185,7 @@ class CommandReader:
             raise _PollFailedError(Failure("disabled", None, f"{self._source}: the reader is closed"))
 
     def _reap_leftover(self, results: _PollResults) -> None:
-        """Reap the process of an earlier run, or raise _PollFailedError."""
+        """Reap the process of an earlier run. Raises _PollFailedError if it is still running."""
         leftover = self._leftover
         if leftover is None:
             return

@@ -24,7 +24,7 @@ def new_failure(reason: Reason, text: str) -> Failure:
 
 
 def failure_of(run: RunResult, line: str, deadline: float, limits: RunLimits) -> Failure | None:
-    """Return the failure if a run has no output to parse, else None."""
+    """Return the failure of a run, or None if its output can be parsed."""
     if run.cause == "exited":
         status = run.exit_info.status if run.exit_info else None
         if status is None or status >= 0:
@@ -40,7 +40,7 @@ def failure_of(run: RunResult, line: str, deadline: float, limits: RunLimits) ->
 
 
 def stuck_failure(line: str, pid: int, seconds: float) -> Failure:
-    """Return the failure of a poll while an earlier run has not exited."""
+    """Return the failure to report while an earlier run has not exited."""
     return Failure("stuck", None, f"{line} (process {pid}) has not exited for {seconds:.0f} s; no new run is started")
 
 
@@ -78,7 +78,7 @@ def diagnostic_output(run: RunResult, line: str, target: str) -> Output:
 
 
 def failed_output(run: RunResult, line: str, target: str, failure: Failure) -> Output:
-    """Return an output whose stderr is the failure's text."""
+    """Return an output that has the failure's text as stderr."""
     return Output(line, target, "", failure.text, run.exit_info.status if run.exit_info else None)
 
 
@@ -96,7 +96,7 @@ class ChosenCommand:
 
 @dataclass(slots=True)
 class _RejectedLines:
-    """The command lines of a request that the tool rejected: all lines before `start_index`."""
+    """Which command lines of a request the tool has rejected: those before `start_index`."""
 
     tools: tuple[Tool | None, ...]
     start_index: int = 0

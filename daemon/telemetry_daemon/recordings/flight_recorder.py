@@ -111,7 +111,7 @@ class FlightRecorder:
             self._pending = pending
 
     def _schedule_wake(self, wake_time: float) -> bool:
-        """Replace the timer, and return whether the new timer could be started."""
+        """Replace the timer. Return False if the new one could not be started."""
         timer = self._create_timer(max(0.0, wake_time - self._clock.monotonic()), partial(self._wake, wake_time))
         timer.daemon = True
         try:

@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def write(path: Path, name: str, lines: Iterable[bytes], max_bytes: int = flights.MAX_BYTES) -> None:
-    """Write the lines to a new file, and delete old files beyond the size limit. Raise OSError."""
+    """Write the lines to a new file. Delete old files beyond the size limit. Raise OSError."""
     packed_file = io.BytesIO()
     with gzip.GzipFile(fileobj=packed_file, mode="wb", mtime=0) as file:
         file.writelines(lines)
@@ -72,7 +72,7 @@ def write(path: Path, name: str, lines: Iterable[bytes], max_bytes: int = flight
 
 
 def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[bytes]:
-    """Return the captures as masked lines, as many as the time limit allows."""
+    """Return masked lines of the newest captures, as many as the time limit allows."""
     mask = Mask(secrets.token_bytes(32), names_here())
     start = time.monotonic()
     with load_parsers(find_parsers(request.parser_paths)) as loaded:
@@ -85,7 +85,7 @@ def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[b
 
 
 def _within_time(captures: Iterable[Capture], start: float, seconds: float) -> Iterator[Capture]:
-    """Yield the captures that can be processed within the shares of `seconds`."""
+    """Yield the captures for which there is time. Each source may use only a share of `seconds`."""
     used_seconds: dict[str, float] = {}
     for capture in captures:
         now, source_seconds = time.monotonic(), used_seconds.get(capture.source, 0.0)

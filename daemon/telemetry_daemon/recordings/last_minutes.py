@@ -70,7 +70,7 @@ class CaptureFeed:
                 listener(line)
 
     def add_listener(self, listener: Listener, function: Callable[[], _T]) -> _T:
-        """Add a listener, call `function` before the next capture arrives, and return its result."""
+        """Add a listener. Return the result of `function`, which is called before the first capture."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
             return function()

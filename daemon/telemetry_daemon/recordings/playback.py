@@ -200,9 +200,9 @@ class PlaybackControls:
         self._playback_clock.close()
 
     def replay_info(self) -> ReplayInfo:
-        """Return what is shown: the recorded time and host, and the replay's state."""
-        shown = min(self._playback_clock.position(), self.survey.length)
-        return ReplayInfo(self.wall_time(0.0), self.survey.hostname, self.wall_time(shown), self.state_text())
+        """Return the recorded time and host that are shown, and the replay's state."""
+        position = min(self._playback_clock.position(), self.survey.length)
+        return ReplayInfo(self.wall_time(0.0), self.survey.hostname, self.wall_time(position), self.state_text())
 
     def wall_time(self, position: float) -> float:
         """Return the Unix time at which a position was recorded."""
@@ -220,7 +220,7 @@ class PlaybackControls:
 
     @property
     def position(self) -> float:
-        """Return the current position, or the target of a pending seek, in seconds."""
+        """Return the position in seconds. During a seek, this is the target."""
         return min(self._playback_clock.requested_position(), self.survey.length)
 
     @property

@@ -12,7 +12,7 @@ SLOWEST, FASTEST = 0.1, 100.0
 
 
 class PlaybackClock:
-    """The clock of a replay, which `run` starts. Thread-safe."""
+    """The clock of a replay, stopped until `run` is called. Thread-safe."""
 
     def __init__(self, position: float = 0.0, speed: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -76,13 +76,13 @@ class PlaybackClock:
                 self.seconds_to_target = 0.0
 
     def start_seek(self) -> float:
-        """Start to seek to the requested position, and return it."""
+        """Begin the requested seek, and return its target."""
         with self._condition:
             self._target, self._requested, self._halt_reason = self._requested or 0.0, None, ""
             return self._target
 
     def continue_seek_from(self, position: float, target: float) -> None:
-        """Move the clock to `position`, from which the seek continues to `target`."""
+        """Move the clock to `position`. The seek to `target` continues from there."""
         with self._condition:
             self._offset += max(0.0, self._position() - position)
             self._anchor_at(position)
@@ -124,7 +124,7 @@ class PlaybackClock:
             self._condition.notify_all()
 
     def wait(self, position: float) -> None:
-        """Wait for this position or for a requested seek."""
+        """Wait until the clock reaches this position or is interrupted."""
         with self._condition:
             while (remaining := position - self._position()) > 0 and not self.is_interrupted():
                 self._condition.wait(remaining / self._speed if self._is_running and remaining < math.inf else None)

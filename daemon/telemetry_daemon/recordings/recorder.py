@@ -64,12 +64,12 @@ class Recorder:
 
     @property
     def has_captures(self) -> bool:
-        """Return whether any capture was recorded and the file still exists."""
+        """Return whether at least one capture was recorded, and its file still exists."""
         return self.capture_count > 0 and not (isinstance(self._stream, _LineFile) and self._stream.is_lost)
 
     @classmethod
     def to_file(cls, path: Path) -> Recorder:
-        """Return a recorder that creates a file or replaces a recording. Raise RecordError."""
+        """Create a file or replace a recording, and return its recorder. Raise RecordError."""
         try:
             return cls(_LineFile(path), str(path))
         except OSError as error:
@@ -120,10 +120,10 @@ class _LineFile:
     """A file of complete lines, optionally compressed."""
 
     def __init__(self, path: Path) -> None:
-        stream = named.open_stream(path)
-        self._name_lock = _lock_file_name(path) if stream is None else None
-        self._descriptor = -1 if stream is None else stream
-        self._is_file = stream is None or stat.S_ISREG(os.fstat(stream).st_mode)
+        descriptor = named.open_stream(path)
+        self._name_lock = _lock_file_name(path) if descriptor is None else None
+        self._descriptor = -1 if descriptor is None else descriptor
+        self._is_file = descriptor is None or stat.S_ISREG(os.fstat(descriptor).st_mode)
         self._is_closed = self.is_lost = False
         self._compressor = zlib.compressobj(wbits=GZIP) if path.suffix == ".gz" else None
         self.size_bytes = 0
@@ -150,7 +150,7 @@ class _LineFile:
             self._close_descriptor()
 
     def _append(self, data: bytes) -> None:
-        line_start = self._file_end()
+        line_start = self._file_size()
         try:
             self._write_data(data)
         except OSError:
@@ -172,7 +172,7 @@ class _LineFile:
             raise OSError(errno.ENOENT, "the recording file was removed while it was being written")
         folders.write(self._descriptor, data)
 
-    def _file_end(self) -> int | None:
+    def _file_size(self) -> int | None:
         """Return the size of the file, or None if it is not a regular file."""
         if self._descriptor < 0:
             return 0
@@ -193,14 +193,14 @@ def _lock_file_name(path: Path) -> named.FileNameLock:
         name_lock = named.FileNameLock(path)
     except BlockingIOError:
         raise OSError(errno.EBUSY, "another process is recording to this file", str(path)) from None
-    if _is_recording(name_lock.first_bytes(_HEAD_BYTES)):
+    if _may_be_replaced(name_lock.first_bytes(_HEAD_BYTES)):
         return name_lock
     name_lock.close()
     raise OSError(errno.EINVAL, "the existing file is not a recording", str(path))
 
 
-def _is_recording(first_bytes: bytes) -> bool:
-    """Return whether a file that begins with these bytes is empty or a recording."""
+def _may_be_replaced(first_bytes: bytes) -> bool:
+    """Return whether the file with these first bytes is empty or a recording."""
     try:
         unpacked = zlib.decompressobj(GZIP).decompress(first_bytes) if is_gzip(first_bytes) else first_bytes
     except zlib.error:  # not written by a recorder
@@ -232,7 +232,7 @@ class FirstResultGate:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Return the failure of each accelerator source that has only failed so far."""
+        """Map each accelerator source that has not succeeded yet to its failure."""
         with self._lock:
             waiting = [capture for capture, _ in self._waiting.values() if self._has_accelerators(capture)]
         failures = ((capture.source, capture.failure) for capture in waiting if capture.failure is not None)
@@ -253,14 +253,14 @@ def _has_output(capture: Capture) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Status:
-    """A status line between captures. `round_ended` is None until all polls have run."""
+    """A status line between captures. `round_ended` is when all polls had run, or None."""
 
     lost_count: int
     round_ended: float | None
 
 
 class DaemonCaptures:
-    """Receives the daemon's captures."""
+    """Receives captures from the daemon."""
 
     def __init__(
         self,
@@ -279,7 +279,7 @@ class DaemonCaptures:
         self.until = time.monotonic() + longest_round + seconds
 
     def captures(self) -> Iterator[Capture]:
-        """Yield past and new captures, at least until each poll has run."""
+        """Yield the captures until each poll has run and the requested time is over."""
         lines = control.stream_lines(
             self._path, "captures", lambda: self.until, minutes_before=self._minutes_before, live=True
         )

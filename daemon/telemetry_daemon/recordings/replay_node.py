@@ -89,7 +89,7 @@ class ReplayNode(Node):
         return []
 
     def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: ARG002  # a replay has no sources
-        """Start a playback that writes the recorded data to the store."""
+        """Start to play the recording into the store."""
         for warning in self.warnings():
             log.warning("a part of the recording is not played", extra={"detail": warning})
         self.controls.start(store, self._create_feed(store, self._parsers), history)
@@ -106,7 +106,7 @@ class ReplayNode(Node):
         return StoreFeed(store, self.clock, parsers, self.survey.intervals())
 
     def handlers(self) -> Mapping[str, Handler]:
-        """Return the handler of `telemetry replay`, by its verb."""
+        """Return the handler for the requests of `telemetry replay`."""
         from telemetry_daemon.remote import control_requests
         from telemetry_daemon.remote.control_socket import Handler  # imports asyncio, which only the daemon needs
 

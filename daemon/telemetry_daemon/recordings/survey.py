@@ -39,7 +39,7 @@ class ClockSegment:
 
     @property
     def wall_offset(self) -> float:
-        """Return the difference between the wall clock and the position."""
+        """Return the wall-clock time at position 0, according to this segment."""
         return self.wall_time - self.position
 
 
@@ -194,10 +194,10 @@ def parse_time(text: str) -> RecordingTime:
     return RecordingTime(text, lambda survey: _find_position(survey, lambda _: unix_time))
 
 
-def _find_position(survey: Survey, wall_time_in: Callable[[ClockSegment], float]) -> float | None:
-    """Return the position in the first segment that contains `wall_time_in(segment)`, or None."""
+def _find_position(survey: Survey, target_time: Callable[[ClockSegment], float]) -> float | None:
+    """Return the first position with the target time, or None. The target time may depend on the segment."""
     for segment in survey.wall_times.segments():
-        offset = wall_time_in(segment) - segment.wall_time
+        offset = target_time(segment) - segment.wall_time
         if -_ROUNDING_SECONDS <= offset <= segment.seconds + _ROUNDING_SECONDS:
             return segment.position + min(max(0.0, offset), segment.seconds)
     return None

@@ -72,7 +72,7 @@ class CapturesRequest:
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
-    """The devices that were forgotten, the codes of the closed events, and the devices that are still lost."""
+    """The forgotten devices, the codes of the closed events, and the devices that are still lost."""
 
     forgotten: int
     events: tuple[str, ...]
@@ -81,21 +81,21 @@ class ForgetResult:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseResult:
-    """The PIDs of the processes that still use the released devices."""
+    """The result of a release: the PIDs of processes that still use the devices."""
 
     left_behind: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeResult:
-    """Whether the resumed source had been released."""
+    """The result of a resume: whether the source had been released."""
 
     resumed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceState:
-    """The maintenance window. If it will not survive a restart, `not_kept` is the reason."""
+    """The maintenance window. `not_kept` is the error if it could not be saved."""
 
     ends_in: float | None
     reason: LongText
@@ -108,7 +108,7 @@ class MaintenanceState:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceEndResult:
-    """The end of maintenance. If the end will not survive a restart, `not_kept` is the reason."""
+    """The end of maintenance. `not_kept` is the error if it could not be saved."""
 
     was_on: bool
     not_kept: LongText

@@ -34,7 +34,7 @@ class BeginRound(Protocol):
     """Starts a round, in which each poll runs once."""
 
     def __call__(self, *, poll_now: bool) -> Callable[[], bool]:
-        """Start a round, and return a function that reports whether it has ended."""
+        """Start a round. The returned function returns whether the round has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class CaptureService:
             recorder.flight_recorder.end(seconds)
 
     def flights(self) -> tuple[FlightFile, ...]:
-        """Return the recorder's files, newest first, as of the last `update_flights`."""
+        """Return the recorder's files, newest first, as `update_flights` found them."""
         return self._flights
 
     def update_flights(self) -> None:
@@ -105,7 +105,7 @@ class CaptureService:
         return error_text
 
     def _flight_times(self) -> Iterator[float]:
-        """Yield the monotonic time at which each existing file was written."""
+        """Yield the monotonic times at which the existing files were written."""
         now, wall_time = self._clock.monotonic(), self._clock.wall()
         # If the clock was set back, a file from the future counts as new.
         return (now - max(0.0, wall_time - flight.wall_time) for flight in self._flights)
@@ -152,7 +152,7 @@ class _CaptureQueue:
         self._loop.call_soon_threadsafe(self._enqueue, line.text)
 
     async def next(self) -> bytes:
-        """Return the next line, preceded by the number of dropped captures, if any."""
+        """Return the next line. If captures were dropped before it, their number comes first."""
         text = await self._waiting.get()
         self._waiting_bytes -= len(text)
         dropped, self._dropped = self._dropped, 0

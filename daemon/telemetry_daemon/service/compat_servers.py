@@ -42,7 +42,7 @@ class CompatServers:
 
     @property
     def addresses(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the addresses that are served for each exporter, with the ports in use."""
+        """Map each exporter to the addresses at which its page is served."""
         return {name: server.addresses for name, server in self._servers.items()}
 
     async def _serve_exporter(self, name: str, compat: CompatSettings, settings: Settings) -> str:

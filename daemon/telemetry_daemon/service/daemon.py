@@ -269,7 +269,7 @@ class Service:
             logger.warning(warning, extra={"error": error})
 
     def _configuration_headers(self) -> Mapping[str, str]:
-        """Return headers that identify this configuration, if any."""
+        """Return headers that identify the configuration, or no headers if the state is not stored."""
         if not self._arguments.stores_state:
             return {}
         return {SETTINGS_HASH_HEADER: settings_hash(self._settings), INPUTS_HASH_HEADER: self._input_hash}
@@ -310,7 +310,7 @@ class Service:
         self._daemon_metrics.set_known_since(self._known_since)
 
     async def _reload_in_turn(self) -> None:
-        """Reload after the current reload, if no other reload is waiting."""
+        """Reload after any current reload. Requests are merged while one is waiting."""
         if self._is_reload_waiting:
             return
         self._is_reload_waiting = True

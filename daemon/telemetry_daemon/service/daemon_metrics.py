@@ -47,7 +47,7 @@ class DaemonMetrics:
         self._set("telemetry_pci_devices", _by_vendor(counts))
 
     def set_compat(self, is_served: Mapping[str, bool]) -> None:
-        """Set whether each configured page in another exporter's format is served."""
+        """Set whether the page of each configured exporter is served."""
         values: dict[Labels, float] = {(("exporter", name),): float(is_up) for name, is_up in sorted(is_served.items())}
         self._set("telemetry_compat_up", values)
 

@@ -1,4 +1,4 @@
-"""The attribution and the ledger of a daemon, and a watcher for new job files."""
+"""Attributes cards to owners, saves the ledger, and watches for new job files."""
 
 from __future__ import annotations
 

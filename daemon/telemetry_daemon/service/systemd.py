@@ -32,7 +32,7 @@ def report_alive() -> bool:
 
 
 def notify(*assignments: str) -> bool:
-    """Send assignments, and return whether they were sent."""
+    """Send assignments such as `READY=1`, and return whether this succeeded."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return False

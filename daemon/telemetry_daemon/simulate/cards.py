@@ -49,7 +49,7 @@ SimulatedValue = float | dict[str, float]
 
 @dataclass(slots=True)
 class CardState:
-    """The state of the simulated card at index `position`."""
+    """The state of one simulated card. `position` is its index."""
 
     demo: Demo
     position: int
@@ -213,7 +213,7 @@ def _by_throttle_reason(demo: Demo, power: float, heat: float) -> SimulatedValue
 
 
 def _errors_by_label(labels: tuple[str, ...], count: int) -> SimulatedValue:
-    """Return `count` errors for the first label and 0 for the others."""
+    """Return the errors by label. All `count` errors have the first label."""
     return {label: float(count if position == 0 else 0) for position, label in enumerate(labels)}
 
 

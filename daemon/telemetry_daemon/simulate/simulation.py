@@ -35,10 +35,7 @@ def new_random(*seed: object) -> Random:
 
 @dataclass(frozen=True, slots=True)
 class FaultRates:
-    """Fault rates per hour and card. `failed_polls`, `slow_nodes` and `big_jobs` are rates per source.
-
-    Cards and nodes are slow during a big job, which is a training run on all cards of the source.
-    """
+    """Fault rates per hour and card. `failed_polls`, `slow_nodes` and `big_jobs` are rates per hour and source."""
 
     events: float = 0.0
     fatal_events: float = 0.0
@@ -50,6 +47,7 @@ class FaultRates:
     failed_polls: float = 0.0
     hung_cards: float = 0.0
     hung_jobs: float = 0.0
+    # Each of these begins a big job, which is a training run on all cards of the source.
     slow_cards: float = 0.0
     slow_nodes: float = 0.0
     big_jobs: float = 0.0
@@ -86,7 +84,7 @@ class Simulation:
         past_seconds: float = 0.0,
     ) -> None:
         self._demo = vendor.demo
-        self._staged = [self._fault_stages()[fault] for fault in staged_faults]
+        self._staged = [self._functions_by_fault()[fault] for fault in staged_faults]
         self._present_second = WARM_UP_SECONDS + past_seconds
         self._random = new_random(seed, vendor.word, count)
         self.workload = Workload(count, self._random)
@@ -132,8 +130,8 @@ class Simulation:
             if 0.0 < card.reset_at <= now:
                 card.reset()
 
-    def _fault_stages(self) -> Mapping[str, Callable[[float], None]]:
-        """Return the functions that stage the faults, by fault. They are called every second."""
+    def _functions_by_fault(self) -> Mapping[str, Callable[[float], None]]:
+        """Map each fault to the function that simulates it. The function is called every second."""
         return {
             "lost": self._stage_loss,
             "hot": self._stage_heat,
@@ -154,7 +152,7 @@ class Simulation:
             self.workload.train_everywhere(self.now, math.inf)
 
     def _stage_incident(self, since_due: float) -> None:
-        """Overheat a card from some minutes before the end of the simulated past until after it."""
+        """Overheat a card shortly before the simulated past ends."""
         if since_due == -_INCIDENT_BEFORE_SECONDS:
             self.cards[_HOT_CARD % len(self.cards)].hot_until = self.now + _INCIDENT_SECONDS
 
@@ -178,7 +176,7 @@ class Simulation:
             self.events.append((self.now, card.position, code))
 
     def _fault_rates(self, faults: FaultRates, count: int) -> list[tuple[float, Callable[[CardState], object]]]:
-        """Return (rate per hour for all cards, function that causes the fault) for each possible fault."""
+        """Return the possible faults as (rate per hour for all cards, function that causes the fault)."""
         return [
             (faults.failed_polls, self._fail_polls),
             (faults.events * count if self._demo.events else 0.0, self._add_random_event),
@@ -243,7 +241,7 @@ class Simulation:
             slow_card.slow_until = end_time
 
     def _start_big_job(self, _card: CardState) -> float:
-        """Start a big job and return the second at which it ends."""
+        """Start a big job, and return the second at which it ends."""
         end_time = self.now + self._random_job_seconds()
         self.workload.train_everywhere(self.now, end_time)
         return end_time

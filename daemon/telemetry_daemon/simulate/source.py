@@ -59,7 +59,7 @@ _PARTITION_LOADS = (1.0, 0.55, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class _CaptureData:
-    """A report, and each device's values by metric."""
+    """The data of a simulated capture: a report, and each device's values by metric."""
 
     # Plain values take a fifth of the space of the full report's readings.
     report: Report
@@ -110,7 +110,7 @@ class SimulatedReader(Reader):
             return function(self._simulation, self._devices)
 
     def _capture_data(self, keys: tuple[str, ...], wall_time: float) -> Plain:
-        """Return the values of these metrics as serialized `_CaptureData`."""
+        """Return the serialized `_CaptureData` with these metrics."""
         demo, present = self._demo, self._simulation.present_cards()
         partitions = [part for position, card in enumerate(present) for part in self._partitions(card, position)]
         report = Report(

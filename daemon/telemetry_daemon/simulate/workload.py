@@ -18,26 +18,26 @@ _IDLE_SECONDS = 900.0
 
 @dataclass(frozen=True, slots=True)
 class WorkPattern:
-    """A work pattern. The load changes by up to `swing` at each phase, and is low in each pause, such as a checkpoint.
-
-    `memory` and `minutes` are ranges. At full load, `intensity` is the share of the full power (above 1 the card
-    reaches its power cap), `traffic` the share of the memory bandwidth, and `tensor` the share of the matrix units.
-    `progress` is 0 for a hung job.
-    """
+    """How a kind of job uses its cards."""
 
     name: str
     load: float = 0.0
+    # The load changes by up to `swing` in each phase. It is low in each pause, such as a checkpoint.
     swing: float = 0.0
     noise: float = 0.0
     phase_seconds: float = 60.0
     period_seconds: float = 600.0
     pause_seconds: float = 0.0
+    # The ranges of the job's share of the memory, and of its duration.
     memory: tuple[float, float] = (0.0, 0.0)
     minutes: tuple[float, float] = (0.0, 0.0)
+    # At full load: the shares of the full power (above 1, the card reaches its power cap), of the memory bandwidth,
+    # of the matrix units, and of the links.
     intensity: float = 1.0
     traffic: float = 0.0
     tensor: float = 0.0
     links: float = 0.0
+    # 0 for a hung job.
     progress: float = 1.0
 
     def as_hung(self) -> WorkPattern:

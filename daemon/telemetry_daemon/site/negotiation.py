@@ -49,7 +49,7 @@ class _MediaRange:
     index: int
 
     def specificity(self, offer: Offer) -> int:
-        """Return how specifically the element matches this offer, or 0 if it does not."""
+        """Return how exactly the element matches this offer, from 0 (not at all) to 4."""
         version = self.parameters.get("version")
         if self.media_type == offer.media_type:
             if version is None:
@@ -73,7 +73,7 @@ def choose_format(accept: str) -> tuple[Syntax, str]:
 
 
 def _most_specific(offer: Offer, ranges: list[_MediaRange]) -> _MediaRange | None:
-    """Return the element that applies to this offer (RFC 9110), or None."""
+    """Return the element that matches this offer most exactly, or None if none matches."""
     best = max(ranges, key=lambda element: element.specificity(offer), default=None)
     return best if best is not None and best.specificity(offer) else None
 
@@ -111,7 +111,7 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 
 def filter_families(page: bytes, names: Collection[str]) -> bytes:
-    """Return the families of a metrics page that include one of these names."""
+    """Return the metric families that contain one of these names."""
     requested = {name.encode("utf-8", "replace") for name in names}
     _, *families = (b"\n" + page).split(b"\n" + _FAMILY_START)
     parts = [_FAMILY_START + family.removesuffix(b"\n") + b"\n" for family in families if requested & _names_in(family)]

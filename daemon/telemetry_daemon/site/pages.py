@@ -188,7 +188,7 @@ def _finding_html(finding: Finding) -> str:
 
 
 def _reading_item(line: details.Line, counter: MergedReading | None) -> str:
-    """Return a reading as HTML, with attributes for the rate of a counter."""
+    """Return a reading as HTML. A counter has attributes from which the page derives the rate."""
     name, content, note = map(escaped, line)
     attributes = ""
     if counter is not None and not isinstance(counter.value, Absent):

@@ -59,7 +59,7 @@ class RenderedPages:
 
 
 class GzippedBody:
-    """A compressed body, to which each response adds a tail in the same gzip member."""
+    """A compressed body. Each response can add a tail, without compressing the body again."""
 
     def __init__(self, body: bytes, deflate: ModuleType = _zlib) -> None:
         self._checksum_of: Callable[[bytes, int], int] = deflate.crc32
@@ -77,14 +77,14 @@ class GzippedBody:
 
 
 def compressed_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces, which may be empty, as one gzip member."""
+    """Yield the pieces as one gzip member. Some of the yielded pieces may be empty."""
     compressor = _zlib.compressobj(_LEVEL, _DEFLATED, GZIP)
     yield from map(compressor.compress, pieces)
     yield compressor.flush()
 
 
 def _uncompressed_blocks(data: bytes) -> Iterator[bytes]:
-    """Yield the final blocks of a deflate stream, which contain these bytes uncompressed."""
+    """Yield the bytes as the last blocks of a deflate stream, which are not compressed."""
     for start in range(0, len(data) or 1, _MAX_BLOCK_LENGTH):
         block = data[start : start + _MAX_BLOCK_LENGTH]
         yield _BLOCK_HEADER.pack(start + len(block) == len(data), len(block), len(block) ^ _MAX_BLOCK_LENGTH)

@@ -71,7 +71,7 @@ class StreamClient:
         self._disconnect()
 
     def close(self) -> None:
-        """Remove the client from the stream, because it has disconnected."""
+        """Remove the client from the stream after it has disconnected."""
         self._on_leave(self)
 
     def queue(self, name: str, event: bytes) -> None:
@@ -125,7 +125,7 @@ class Streams:
             return Response(200, (), _CONTENT_TYPE, _HEADERS, StreamClient(iter(()), self._on_leave))
         if not self._admit(request.client):
             return status_page(503, (("Retry-After", str(_RETRY_AFTER_SECONDS)),))
-        first_events = self._first_events(self._render_if_due(), self._state, _last_event_id(request))
+        first_events = self._first_events(self._send_if_due(), self._state, _last_event_id(request))
         client = StreamClient(first_events, self._on_leave, request.client, self._loop.time())
         self._clients[client] = None
         self._schedule_check()
@@ -141,7 +141,7 @@ class Streams:
                 self._loop.call_soon_threadsafe(self._check_snapshot)
 
     def _admit(self, address: str) -> bool:
-        """Return whether a new stream may begin, after ending an older one if needed."""
+        """Return whether a new stream may begin. An older stream may be ended for it."""
         is_local = address == LOCAL_SOCKET
         streams = [stream for stream in self._clients if (stream.address == LOCAL_SOCKET) == is_local]
         if len(streams) < (MAX_LOCAL_STREAMS if is_local else MAX_STREAMS):
@@ -168,7 +168,7 @@ class Streams:
     def _check_snapshot(self) -> None:
         self._is_check_due = False
         if self._clients:
-            self._render_if_due()
+            self._send_if_due()
             self._schedule_check()
 
     def _schedule_check(self) -> None:
@@ -179,8 +179,8 @@ class Streams:
             due_time = max(snapshot.valid_until, self._loop.time() + MIN_PAUSE_SECONDS)
         self._next_check = self._loop.call_at(due_time, self._check_snapshot)
 
-    def _render_if_due(self) -> Snapshot:
-        """Send the events of a new snapshot, and return the snapshot that was sent last."""
+    def _send_if_due(self) -> Snapshot:
+        """Send the events of a new snapshot if they are due. Return the snapshot that was sent last."""
         snapshot, now = self._get_snapshot(), self._loop.time()
         is_due = snapshot is not self._snapshot and now - self._rendered_at >= MIN_PAUSE_SECONDS
         if self._snapshot is None or is_due:
@@ -241,7 +241,7 @@ def _merge_objects(times: Entry, device: str) -> str:
 
 
 def _changed_entries(previous: Entry, current: Entry, state: Entry) -> Iterator[tuple[str, Entry]]:
-    """Yield events for changed devices and troubles, or the whole state."""
+    """Yield events for changed devices and troubles. If anything else changed, yield the whole state."""
     ignored = {"devices": None, "troubles": None}
     if not previous or {**previous, **ignored} != {**current, **ignored}:
         if previous:

@@ -76,7 +76,7 @@ class Integral:
     last_reading: tuple[float, Origin] | None = None
 
     def add(self, value: float, origin: Origin) -> CurveSegment | None:
-        """Integrate up to this reading, and return the new segment, or None for an old reading."""
+        """Add a reading, and return the segment that ends with it, or None for an old reading."""
         previous, self.last_reading = self.last_reading, (value, origin)
         if previous is None or previous[1].source != origin.source:
             return CurveSegment(origin.taken, origin.taken, value, value)

@@ -39,7 +39,7 @@ class _OwnershipInput:
 
     @classmethod
     def from_reports(cls, devices: Sequence[MergedDevice], reports: Iterable[SourceReport]) -> _OwnershipInput:
-        """Collect the input, sorted so that the order of the polls does not matter."""
+        """Collect the input. The order of the polls makes no difference."""
         sorted_reports = sorted(
             (source_report.source, source_report.poll, source_report.report)
             for source_report in reports
@@ -66,7 +66,7 @@ class Attribution:
         self._newer_owners: dict[tuple[str, str], Owner] = {}
 
     def with_owners(self, merged: MergedNode) -> MergedNode:
-        """Return the node with its devices' owners and the problems of their claims."""
+        """Return the node with its devices' owners. Problems with claims are added."""
         devices, wall_time = merged.devices, self._clock.wall()
         inputs = _OwnershipInput.from_reports(devices, [checked.report for checked in merged.fresh.reports])
         if inputs != self._input or self._has_ended_claim(wall_time):
@@ -78,7 +78,7 @@ class Attribution:
 
     @property
     def owners(self) -> list[tuple[tuple[str, str], ...]]:
-        """Return the (kind, name) of each owner, by device."""
+        """Return the (kind, name) of the owners of each device."""
         return [
             tuple(_key(allocation.owner) for allocation in device.allocations) for device in self._node_owners.devices
         ]
@@ -99,7 +99,7 @@ class Attribution:
         return tuple(self._ledger.with_totals(device) for device in devices)
 
     def unresolved_counts(self) -> tuple[Sample, ...]:
-        """Return a sample for each source, with its number of unresolved device names."""
+        """Return samples with each source's number of unresolved device names."""
         claimed = {source for source, claims in self._input.claims if claims} if self._input is not None else set()
         return tuple(
             Sample(UNRESOLVED, float(self._node_owners.unresolved.get(source, 0)), (("source", source),))
@@ -121,7 +121,7 @@ class Attribution:
             yield from claims
 
     def _as_first_reported(self, node_owners: NodeOwners) -> NodeOwners:
-        """Keep each owner's first details, because new label values would begin new time series."""
+        """Keep the first details of each owner. New label values would begin new time series."""
         owners = [allocation.owner for device in node_owners.devices for allocation in device.allocations]
         self._first_owners = {_key(owner): self._first_owners.get(_key(owner), owner) for owner in owners}
         self._newer_owners = {_key(owner): owner for owner in owners if owner != self._first_owners[_key(owner)]}

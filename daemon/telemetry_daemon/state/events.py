@@ -27,7 +27,7 @@ _Counters = Mapping[tuple[str, str, str], float]
 
 @dataclass(frozen=True, slots=True)
 class CounterFloor:
-    """A lower bound on a card's counter, rounded so that the state file rarely changes."""
+    """A card's counter, rounded down so that the state file rarely changes."""
 
     metric: str
     label: str
@@ -52,12 +52,12 @@ class OpenEvents:
         return dict(zip(self.codes, chain(self.times, repeat(0.0)), strict=False))
 
     def with_event(self, code: str, wall_time: float) -> OpenEvents:
-        """Return these open events with an event added, or with its time updated."""
+        """Return these events with another one. If it was already open, only its time changes."""
         times = self.last_times | {code: wall_time}
         return replace(self, codes=tuple(times), times=tuple(times.values()))
 
     def survives(self, boot: str) -> bool:
-        """Return whether the events stay open under this boot id."""
+        """Return whether the events stay open, because the boot ID is unchanged or unknown."""
         return "" in (boot, self.boot) or boot == self.boot
 
     def is_repaired(self, binding: int | None, counters: _Counters) -> bool:
@@ -68,7 +68,7 @@ class OpenEvents:
         return any(value is not None and value < least / 2 for value, least in values)
 
     def raised_to(self, counters: _Counters) -> OpenEvents:
-        """Return these events with the counter floors raised to the card's current counters."""
+        """Return these events with the floors raised for counters that have grown."""
         floor_by_counter = {(count.metric, count.label, count.source): count.least for count in self.counts}
         current_floors = {key: _power_of_two_below(value) for key, value in counters.items()}
         raised = {key: floor for key, floor in current_floors.items() if floor > floor_by_counter.get(key, 0.0)}
@@ -177,7 +177,7 @@ class Events:
         return {device_id: frozenset(device_codes) for device_id, device_codes in codes.items()}
 
     def readings(self, device_id: str, codes: frozenset[str]) -> Iterator[MergedReading]:
-        """Yield a device's event metrics, given the codes of its open events."""
+        """Yield the device's event readings. `codes` are the codes of its open events."""
         for code, event_count in sorted(self._event_counts.get(device_id, {}).items()):
             yield MergedReading("events_total", code, float(event_count.count), SOURCE)
             if event_count.last_wall_time:

@@ -80,7 +80,7 @@ def is_source_gone(result: PollResult, poll: Poll) -> bool:
 
 
 def expiry_time(started: float, interval: float, seconds: float) -> float:
-    """Return the expiry time of a reading that was taken at `started`."""
+    """Return the time at which a reading that was taken at `started` expires."""
     return started + max(MIN_LIFE_SECONDS, LIFE_IN_INTERVALS * max(interval, seconds))
 
 
@@ -120,7 +120,7 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
 
 
 def list_failure_times(healths: Iterable[Health], now: float) -> dict[str, float]:
-    """Map each source whose most frequent device list has failed or expired to the time of this failure or expiry."""
+    """Return since when each source's device list has failed or expired. Sources with a working list are omitted."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
         previous = most_frequent.get(health.source)
@@ -138,7 +138,7 @@ def _list_failure_time(health: Health, now: float) -> float | None:
 
 
 def with_overrun(health: Health) -> Health:
-    """Return the health with one more overrun: the poll was due while it was still running."""
+    """Return the health with one more overrun (the poll was due while it was still running)."""
     return replace(health, overruns=health.overruns + 1)
 
 
@@ -199,7 +199,7 @@ def _problem_of_failure(health: Health) -> tuple[Problem, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What the store needs to know about a source."""
+    """A source's name, vendor and metrics, and whether it lists devices."""
 
     source: str
     vendor: str
@@ -208,7 +208,7 @@ class SourceFacts:
 
     @classmethod
     def from_parser(cls, parser: Parser) -> SourceFacts:
-        """Return what the store needs to know about a parser's source."""
+        """Return the facts about a parser's source."""
         lists_devices = any(poll.lists_devices for poll in parser.polls)
         return cls(parser.name, parser.vendor, parser.gives, lists_devices)
 

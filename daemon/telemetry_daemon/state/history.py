@@ -82,7 +82,7 @@ class SlotRange:
 
 @dataclass(slots=True)
 class MetricHistory:
-    """The history of one metric of a device, beginning with slot `since`."""
+    """The history of one metric of a device. Its first slot is `since`."""
 
     since: int
     last_values: array[float] = field(default_factory=lambda: array("f", [math.nan]) * STORED_SLOTS)
@@ -113,7 +113,7 @@ class MetricHistory:
         return has_value
 
     def set_reason(self, slot: int, reason_code: int) -> None:
-        """Store why a slot has no value."""
+        """Store the reason why the slot has no value."""
         self.reason_codes = self.reason_codes or bytearray(STORED_SLOTS)
         self.reason_codes[slot % STORED_SLOTS] = reason_code
 
@@ -124,7 +124,7 @@ class MetricHistory:
             self.open_last = self.open_highest = self.value
 
     def series(self, span: SlotRange, unclosed: Mapping[int, int], reasons: ReasonCodes) -> Series:
-        """Return the values of these slots, with gaps for the slots in `unclosed`."""
+        """Return the values of these slots. The slots in `unclosed` become gaps."""
         last = _slots_in(self.last_values, span)
         highest = last if self.highest_values is None else _slots_in(self.highest_values, span)
         codes = bytearray(span.end - span.first) if self.reason_codes is None else _slots_in(self.reason_codes, span)
@@ -272,7 +272,7 @@ class History:
         first: int = 0,
         end: int | None = None,
     ) -> Past:
-        """Return the history from slot `first` up to, but excluding, slot `end`."""
+        """Return the history from slot `first` up to slot `end`, which is excluded."""
         boot_time = self._clock.boot_time()
         with self._lock:
             span = self._span(first, self._open_slot if end is None else end)
@@ -342,7 +342,7 @@ class History:
     def _begin_slot(self, slot: int, *, is_valid: bool) -> None:
         for device in self._devices.values():
             device.begin_slot(is_valid=is_valid)
-        self._unclosed = {gap: reason for gap, reason in self._unclosed.items() if gap >= slot - STORED_SLOTS}
+        self._unclosed = {past: reason for past, reason in self._unclosed.items() if past >= slot - STORED_SLOTS}
         for device_id, history in list(self._devices.items()):
             if history.device is None and history.newest_slot < slot - SLOTS:
                 del self._devices[device_id]
@@ -366,7 +366,7 @@ def absence_reason(device: MergedDevice | None, metric_history: MetricHistory, o
 
 
 def outages_by_poll(healths: Mapping[PollKey, Health], now: float) -> Mapping[PollKey, str]:
-    """Map each (source, poll) to its failure, or "" if it works. Poll "" stands for the source's device lists."""
+    """Map each poll to its failure, or "" if it works. The key (source, "") stands for the source's device lists."""
     outages = {key: _outage(health, now) for key, health in healths.items()}
     working_lists = {(source, ""): "" for source, _ in outages}
     list_outages = {(key[0], ""): outage for key, outage in outages.items() if outage and healths[key].lists_devices}

@@ -74,7 +74,7 @@ class Ledger:
             card.add_event(self._to_monotonic(event.wall_time), event.code)
 
     def update(self, devices: Sequence[MergedDevice], now: float, wall: float, ended: Iterable[Claim] = ()) -> None:
-        """Update the cards' owners, and end the owners whose claims are in `ended`."""
+        """Update the cards' owners. The owners of the claims in `ended` have finished."""
         self._now, self._wall = now, wall
         if self._began == -math.inf:
             self._restore()
@@ -92,7 +92,7 @@ class Ledger:
             self._end_day()
 
     def update_totals_by_owner(self, device_id: str) -> dict[OwnerKey, Totals]:
-        """Update and return each current owner's totals on a card."""
+        """Update the totals of a card's current owners, and return them."""
         card = self._cards.get(device_id)
         if card is None:
             return {}
@@ -232,7 +232,7 @@ class Ledger:
         return entry
 
     def _new_reported_start(self, entry: Entry, allocation: Allocation, device_id: str) -> float | None:
-        """Return the reported start as monotonic time if it is new for this card, or None."""
+        """Return the reported start in monotonic time, or None if it is not new for this card."""
         start = reported_start(allocation, self._wall)
         if start is None:
             return None
@@ -267,7 +267,7 @@ class Ledger:
         self._remove_from_cards(entry, self._to_monotonic(end_time))
 
     def _add_unseen(self, claim: Claim, ended: float, devices: Sequence[MergedDevice]) -> None:
-        """Add an owner that used a card only between two polls."""
+        """Add an owner whose use of a card began and ended between two polls."""
         key, started = entry_key(claim.owner), claim.started
         is_new = started is not None and started >= self._finished.get(key, _NO_END)[0] - START_TOLERANCE_SECONDS
         if started is None or not is_new or not started <= ended or ended <= self._start_wall:
@@ -316,7 +316,7 @@ class Ledger:
             entry.add_gap(entry.last_seen.time, self._wall, self._now - entry.missing_since)
 
     def _add_start_gap(self, entry: Entry, counted_from: float) -> None:
-        """Record a gap between the owner's start and the start of counting."""
+        """Record the time between the owner's start and the first counted use as a gap."""
         start, counted_start = entry.start.time, self._wall - (self._now - counted_from)
         if counted_start - start > START_TOLERANCE_SECONDS and not entry.gaps and len(entry.card_uses) == 1:
             entry.add_gap(start, counted_start, counted_start - start)

@@ -33,7 +33,7 @@ _MAX_WATTS = BY_KEY[POWER].high
 
 
 class LedgerCard(Generic[_Holder]):
-    """Attributes the use of a card to its holders, which are ledger entries. Times are monotonic."""
+    """Attributes the use of one card to its holders, which are ledger entries. Times are monotonic."""
 
     def __init__(self, unallocated: _Holder, now: float) -> None:
         self.unallocated = unallocated
@@ -56,13 +56,13 @@ class LedgerCard(Generic[_Holder]):
         self._uncounted = _UncountedEnergy()
 
     def replace_unallocated(self, unallocated: _Holder) -> None:
-        """Attribute unsettled and future unallocated use to this holder."""
+        """Attribute unallocated use to this holder, except use that is already settled."""
         self.unallocated = unallocated
         self._drop_preliminary()
 
     @property
     def max_report_delay(self) -> float:
-        """Return for how many seconds a late report may change past use."""
+        """Return how late, in seconds, a report may still change past use."""
         return max(MAX_REPORT_DELAY_SECONDS, 2 * self.longest_segment)
 
     def integrate(self, readings: Readings) -> None:
@@ -133,23 +133,23 @@ class LedgerCard(Generic[_Holder]):
                 self.add_segment(ENERGY_ESTIMATED, missed_segment)
 
     def add_event(self, time: float, code: str) -> None:
-        """Add an event at this time or, if that is already settled, at the end of the settled time."""
+        """Add an event. An event in settled time counts at the end of the settled time."""
         self._events.append((max(time, self._settled_until), code))
 
     def set_shares(self, shares: Mapping[_Holder, float]) -> None:
-        """Set the shares that apply since the card was last seen."""
+        """Set the holders' shares for the time since the card was last seen."""
         self.shares = shares
         self._timeline.set_shares(self.seen_until, shares)
 
     def extend_back(self, holder: _Holder, since: float) -> float:
-        """Move a holder's start back, and return the new start."""
+        """Move a holder's start back, but not into settled time. Return the new start."""
         start_time = min(max(since, self._settled_until), self.seen_until)
         self._timeline.extend_back(holder, start_time)
         self._drop_preliminary()
         return start_time
 
     def add_past(self, holder: _Holder, since: float, until: float, may_displace: Callable[[_Holder], bool]) -> float:
-        """Add a holder for the unsettled part of a period, and return the length of this part in seconds."""
+        """Add a holder for a past period, except for settled time. Return the added seconds."""
         begin = min(max(since, self._settled_until), self.seen_until)
         end = min(max(until, begin), self.seen_until)
         if end > begin:
@@ -163,7 +163,7 @@ class LedgerCard(Generic[_Holder]):
         self._drop_preliminary()
 
     def skip_absence(self, until: float) -> Tallies[_Holder]:
-        """Settle the use before the card's absence, and resume counting at `until`."""
+        """Settle the use until the card's absence, and count again from `until`."""
         tallies = self.settle()
         self._counted_from = self._settled_until = self.seen_until = until
         self._readings = self._counter_reading = None
@@ -173,7 +173,7 @@ class LedgerCard(Generic[_Holder]):
         return tallies
 
     def settle_old(self) -> Tallies[_Holder]:
-        """Settle use that is too old for late reports, and return its tallies."""
+        """Settle use that late reports can no longer change, and return its tallies."""
         if len(self._timeline) > _MAX_SPANS:
             return self.settle(self.seen_until)
         is_due = self.seen_until - self._settled_until > 2 * self.max_report_delay
@@ -202,7 +202,7 @@ class LedgerCard(Generic[_Holder]):
         return tallies
 
     def preliminary_tallies(self, metrics: Iterable[str] | None = None) -> Tallies[_Holder]:
-        """Return tallies of unsettled use, with at least the given metrics."""
+        """Return the tallies of unsettled use, which are current for the given metrics."""
         for metric in self._curves if metrics is None else metrics:
             curve = self._curves.get(metric, _NO_NUMBERS)
             start = self._tallied_numbers.get(metric, 0)
@@ -227,7 +227,7 @@ class LedgerCard(Generic[_Holder]):
 
 @dataclass(slots=True)
 class _UncountedEnergy:
-    """The energy used since the card's energy counter last grew, integrated from the power."""
+    """The energy since the card's energy counter last grew, integrated from the power."""
 
     segments: list[CurveSegment] = field(default_factory=list)
     # A working counter is read at least this often.
@@ -250,12 +250,12 @@ class _UncountedEnergy:
 
     @property
     def has_counter_stopped(self) -> bool:
-        """Return whether the counter should have grown at least twice since it last did."""
+        """Return whether the used energy should have made the counter grow at least twice."""
         return self._seconds > self.max_interval and self._joules > 2 * self._largest_step
 
 
 def distribute_like_power(energy: CurveSegment, power: Iterable[CurveSegment]) -> list[CurveSegment]:
-    """Distribute the integral of `energy` over time like the power, and return the segments."""
+    """Return segments that distribute the energy over time in proportion to the power."""
     times, watts = [energy.begin], [0.0]
     for segment in power:
         slope = (segment.end_value - segment.begin_value) / ((segment.end - segment.begin) or 1.0)

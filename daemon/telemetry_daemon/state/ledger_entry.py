@@ -37,7 +37,7 @@ OwnerKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """An owner's totals on one card since the daemon started. None means never measured."""
+    """An owner's totals on one card since the daemon started. A total that was never measured is None."""
 
     seconds: float
     busy_seconds: float | None
@@ -141,7 +141,7 @@ class Entry:
         return self.last_seen if is_absent else None
 
     def record(self, hostname: str, recent: Mapping[str, Tally]) -> JobRecord:
-        """Return the job record. It includes `recent`, the unsettled use by device id."""
+        """Return the job record. `recent` is the unsettled use by device id, which is included."""
         card_shares = [_to_card_share(use, recent.get(use.id, Tally())) for use in self.card_uses.values()]
         cards = tuple(card for card in card_shares if card.seconds or card.readings or card.events)
         return JobRecord(
@@ -181,7 +181,7 @@ def reported_start(allocation: Allocation, wall_time: float) -> RecordedTime | N
 
 
 def is_later_run(entry: Entry, start: RecordedTime) -> bool:
-    """Return whether the hook reports a later run of the entry's owner."""
+    """Return whether the start is that of a later run of the owner, according to the hook."""
     return start.told_by == "hook" == entry.start.told_by and start.time > entry.start.time + START_TOLERANCE_SECONDS
 
 
@@ -268,7 +268,7 @@ def _integral(sums: Mapping[str, ReadingSum], metric: str) -> float | None:
 
 
 def _growth(last: float | None, settled: Tally, recent: Tally, at_start: Tally, metrics: Sequence[str]) -> float | None:
-    """Return the growth of the metrics' integrals since the daemon started, but at least `last`."""
+    """Return by how much the integrals grew since the daemon started, or `last` if that is greater."""
     sums = [tally.sums[metric] for tally in (settled, recent) for metric in metrics if metric in tally.sums]
     if not any(metric_sum.seconds > 0.0 for metric_sum in sums):
         return last

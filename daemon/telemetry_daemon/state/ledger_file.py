@@ -64,11 +64,11 @@ class LedgerFile:
         self._monotonic = monotonic
         self._changes = ChangeLog()
         self._write_lock = threading.Lock()
-        self._written = -math.inf
+        self._written_at = -math.inf
         self._unwritten: tuple[JobRecord, ...] = ()
 
     def load(self) -> SavedLedger | None:
-        """Return the stored state without completed jobs, or None if there is no usable state."""
+        """Return the saved ledger, or None if it is missing or unusable. Completed jobs are omitted."""
         path = self._folder / LEDGER
         try:
             with OwnFolder.at(self._folder) as folder:
@@ -84,10 +84,10 @@ class LedgerFile:
     @property
     def is_due(self) -> bool:
         """Return whether the last write of `ledger.json` was at least a minute ago."""
-        return self._monotonic() - self._written >= WRITE_SECONDS
+        return self._monotonic() - self._written_at >= WRITE_SECONDS
 
     def write(self, completed: Sequence[JobRecord], saved: SavedLedger | None) -> None:
-        """Append the completed records to `jobs.jsonl`, and replace `ledger.json` unless `saved` is None."""
+        """Append the completed records to `jobs.jsonl`. Replace `ledger.json` unless `saved` is None."""
         if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             self._unwritten = (*self._unwritten, *completed)[-MAX_UNWRITTEN:]
             return
@@ -113,7 +113,7 @@ class LedgerFile:
                 self._unwritten = ()
             if saved is not None:
                 folder.replace(LEDGER, encode_ledger(saved).encode())
-                self._written = self._monotonic()
+                self._written_at = self._monotonic()
 
 
 def _end_of_jobs_file(folder: OwnFolder) -> bytes:

@@ -106,7 +106,7 @@ class JobsReader(Reader):
         self._schedulers_with_jobs: set[str] = set()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # jobs are read without targets
-        """Return a capture with one output for a scheduler, or one per mapping folder."""
+        """Return a capture with the scheduler's jobs, or with the mapping folders."""
         start, cpu_start = ReadStart(), time.thread_time()
         call = poll.request.calls[0] if isinstance(poll.request, Library) and poll.request.calls else ""
         result = self._read_job_maps() if call == JOB_MAP else self._read_jobs(call)
@@ -114,7 +114,7 @@ class JobsReader(Reader):
         return start.capture(call or READER, poll, outputs, failure, time.thread_time() - cpu_start)
 
     def _read_jobs(self, scheduler: str) -> tuple[Output, ...] | Failure:
-        """Return a scheduler's jobs, or a failure if it never had a job on this node."""
+        """Return the scheduler's jobs. If this node never had any, return a failure."""
         owners = (0, os.geteuid())
         folder = self._folders.setdefault(scheduler, _CachedFolder(self._directory, owners, MAX_BYTES, _decode_job))
         try:
@@ -183,7 +183,7 @@ def create_reader(path: str, settings: JobSettings) -> JobsReader:
 
 
 def _without_old_job(file: _CachedFile, now: float) -> _CachedFile:
-    """Return the file. Its content is dropped if its job ended long ago."""
+    """Return the file, without its content if its job ended long ago."""
     content = file.content
     is_over = content is not None and content.get("ended") is not None and now - file.read_at > _REPORTED_SECONDS
     return replace(file, content=None) if is_over else file

@@ -40,8 +40,8 @@ def _call(part: str, name: str, *arguments: int, convert: Callable[[Any], Plain]
 _PCI = members_to_dict("pciMaxGen", "pciCurGen", "pciMaxWidth", "pciCurWidth")
 
 
-def _ecc_counters(span: int) -> tuple[Call, ...]:
-    return tuple(_call("memory", "EccErrorCounter", kind, span, _DRAM) for kind in (0, 1))
+def _ecc_calls(counter_type: int) -> tuple[Call, ...]:
+    return tuple(_call("memory", "EccErrorCounter", kind, counter_type, _DRAM) for kind in (0, 1))
 
 
 UUID = _call("", "UUID")
@@ -61,12 +61,12 @@ SLOW = (
     _call("vpu", "Utilization", convert=members_to_dict("encUtil", "decUtil")),
     _call("vpu", "Clock"),
     _call("memory", "EccMode"),
-    *_ecc_counters(_VOLATILE),
+    *_ecc_calls(_VOLATILE),
     _call("memory", "RetiredPagesCount", convert=members_to_dict("sbeCount", "dbeCount")),
     _call("memory", "RetiredPagesPendingStatus"),
 )
 INVENTORY = (
-    *_ecc_counters(_AGGREGATE),
+    *_ecc_calls(_AGGREGATE),
     _call("gpu", "MaxClock"),
     _call("memory", "MaxClock"),
     _call("vpu", "MaxClock"),

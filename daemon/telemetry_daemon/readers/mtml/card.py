@@ -22,7 +22,7 @@ TIERS = tuple(_TIERS)
 
 
 class Card:
-    """A card, used until it is lost or the session ends."""
+    """A card with its open handles."""
 
     def __init__(self, mtml: Mtml, index: int, handle: Any) -> None:
         self._mtml = mtml
@@ -50,7 +50,7 @@ class Card:
         return {**self.identity, "calls": results, "instances": [card.read(tier) for card in self._instances]}
 
     def was_replaced(self) -> bool:
-        """Return whether a handle now refers to another card."""
+        """Return whether the card or an instance was replaced by another."""
         return self._value(calls.UUID) not in (None, self.identity["uuid"]) or any(
             card.was_replaced() for card in self._instances
         )
@@ -119,7 +119,7 @@ class Card:
 
 
 class CardSlot:
-    """The card, possibly lost, at an index of the library."""
+    """The card at an index of the library. It may be lost."""
 
     def __init__(self, mtml: Mtml, index: int, clock: Callable[[], float], pause_seconds: float) -> None:
         self._mtml = mtml
@@ -133,7 +133,7 @@ class CardSlot:
         self._find_card()
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """Return a tier's results. For a lost card, return the card's identity and the error."""
+        """Return a tier's results. If the card is lost, return its identity and the error."""
         if self._card is None and self._clock() >= self._not_before:
             self._find_card()
         if self._card is not None:
@@ -144,7 +144,7 @@ class CardSlot:
         return {**self._identity, "lost": {"error": self._code}}
 
     def was_replaced(self) -> bool:
-        """Return whether a handle of the card now refers to another card."""
+        """Return whether the card was replaced by another."""
         return self._card is not None and self._card.was_replaced()
 
     def close(self) -> None:

@@ -57,7 +57,7 @@ _OTHER: tuple[State, Reason | None, str] = (
 
 
 def refusal(code: int) -> ReaderRefusal:
-    """Return the source's failure for an error code of MTML."""
+    """Return the exception for an error code of MTML."""
     state, reason, text = _REFUSALS.get(code, _OTHER)
     return ReaderRefusal(state, reason, f"{text} (MTML error {code})" if code > 0 else text)
 
@@ -67,7 +67,7 @@ LIBRARIES = ("libmtml.so.2", "libmtml.so")
 
 
 class Mtml(Binding):
-    """The binding pymtml, of which only the `mtml…` calls are used."""
+    """The Python binding pymtml. Only its `mtml…` functions are used."""
 
     def __init__(self) -> None:
         super().__init__(FUNCTION_NOT_FOUND)

@@ -66,11 +66,12 @@ POWER_USAGE = Call("PowerUsage")
 UUID = Call("UUID")
 PCI_INFO = Call("PciInfo", convert=lambda pci: bus_id(pci.busId))
 PERSISTENT_NAMES = (Call("Name"), UUID, Call("Serial"))
+# ECC counters since the driver was loaded, and over the GPU's lifetime.
+_VOLATILE, _AGGREGATE = 0, 1
 
 
-def _ecc_counters(span: int) -> tuple[Call, ...]:
-    """Return the calls for ECC errors since driver load (0) or over the lifetime (1)."""
-    return tuple(Call("MemoryErrorCounter", kind, span, location) for kind in (0, 1) for location in (2, 7))
+def _ecc_calls(counter_type: int) -> tuple[Call, ...]:
+    return tuple(Call("MemoryErrorCounter", kind, counter_type, location) for kind in (0, 1) for location in (2, 7))
 
 
 _FAST = (
@@ -95,7 +96,7 @@ SLOW = (
     Call("DecoderUtilization"),
     Call("JpgUtilization"),
     Call("OfaUtilization"),
-    *_ecc_counters(0),
+    *_ecc_calls(_VOLATILE),
 )
 # Used only if the limit fields are not supported.
 LIMITS = (Call("EnforcedPowerLimit"), Call("PowerManagementDefaultLimit"), Call("PowerManagementLimitConstraints"))
@@ -105,7 +106,7 @@ INVENTORY = (
     Call("MaxPcieLinkGeneration"),
     Call("MaxPcieLinkWidth"),
     Call("EccMode"),
-    *_ecc_counters(1),
+    *_ecc_calls(_AGGREGATE),
     Call("PersistenceMode"),
     Call("ComputeMode"),
     Call("MinorNumber"),

@@ -77,6 +77,6 @@ _OTHER: tuple[State, Reason | None, str] = (
 
 
 def refusal(code: int, refusals: Mapping[int, tuple[State, Reason | None, str]] = REFUSALS) -> ReaderRefusal:
-    """Return the source's failure for an error code of NVML."""
+    """Return the exception for an error code of NVML."""
     state, reason, text = refusals.get(code, _OTHER)
     return ReaderRefusal(state, reason, f"{text} (NVML error {code})")

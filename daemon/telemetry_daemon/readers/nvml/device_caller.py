@@ -1,4 +1,4 @@
-"""Calls the library for one device, and rarely repeats calls that fail."""
+"""Calls the library for one device. Calls that fail are rarely repeated."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class DeviceCaller:
         return dict(map(self.keyed_result, calls))
 
     def keyed_result(self, call: Call) -> tuple[str, Plain]:
-        """Make the call, or its fallback if needed. Return the key and result of the last call."""
+        """Return the key and result of a call, or of its fallback if the call is not supported."""
         result = self._make_call(call)
         if call.fallback is not None and self._needs_fallback(call.key, error_code(result)):
             return self.keyed_result(call.fallback)
@@ -101,7 +101,7 @@ class DeviceCaller:
         return code if self._clock() < until else None
 
     def handle_error(self, key: str, code: int, disabling_errors: frozenset[int] = codes.DISABLING_ERRORS) -> None:
-        """Disable a call that would fail again. Raises DeviceLostError, SessionEndedError."""
+        """Disable the call if it would fail again. Raises DeviceLostError, SessionEndedError."""
         if code in codes.GPU_LOST_ERRORS:
             raise DeviceLostError(code)
         if code in codes.SESSION_ENDING_ERRORS:

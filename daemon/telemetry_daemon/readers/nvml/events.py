@@ -27,7 +27,7 @@ _NO_INSTANCE = (1 << 32) - 1
 
 
 class EventInbox:
-    """The events that no poll has reported yet, including those of earlier sessions."""
+    """Keeps events until a poll reports them, even across sessions."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,7 +41,7 @@ class EventInbox:
             self._events.append(event)
 
     def remove_all(self) -> list[Plain]:
-        """Remove and return all events, preceded by the number of dropped events."""
+        """Remove and return all events. If events were dropped, their number comes first."""
         with self._lock:
             dropped: list[Plain] = [{"dropped": self._dropped}] if self._dropped else []
             events = [*dropped, *self._events]

@@ -156,7 +156,7 @@ def driver_version(text: str) -> tuple[int, int]:
 
 
 def branch_version(library: str, driver: str) -> str:
-    """Return the version that determines field numbers and structures."""
+    """Return the version of the driver's branch, which determines field numbers and structures."""
     _, _, version = library.partition(".")
     return version if driver_version(version) >= _FIRST_BRANCH else driver
 

@@ -189,7 +189,7 @@ class Gpu:
             return None
 
     def _limit_calls(self, values: dict[str, Plain]) -> Sequence[calls.Call]:
-        """Return the calls that replace unsupported limit fields."""
+        """Return the calls for the limits, if a field for them is not supported."""
         return () if all(is_value(values[field.name]) for field in fields.LIMITS) else calls.LIMITS
 
 

@@ -30,7 +30,7 @@ def find_library(name: str) -> str | None:
 
 @contextmanager
 def lazy_ctypes_util() -> Iterator[None]:
-    """Replace `ctypes.util.find_library` with the lazy function within this block."""
+    """Replace the module `ctypes.util` with a stand-in within this block."""
     if _UTIL_MODULE in sys.modules:
         yield
         return
@@ -66,7 +66,7 @@ class Nvml(Binding):
         return hasattr(self.module, "_nvmlGetFunctionPointer")
 
     def field_values(self, handle: Any, ids: Sequence[tuple[int, int]]) -> list[FieldValue] | FailedCall:
-        """Return the driver's result for each field number and scope."""
+        """Return the driver's result for each (field number, scope)."""
         if not self.allows_direct_calls:
             values_or_error = self.call("nvmlDeviceGetFieldValues", handle, ids)
             return (

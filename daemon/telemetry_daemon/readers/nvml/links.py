@@ -38,7 +38,7 @@ class Links:
         self._count: Plain = None
 
     def read(self) -> Plain:
-        """Return the values of each link, and the sums over all links if no link reports its traffic."""
+        """Return the values by link. If no link reports its traffic, add the sums over all links."""
         count = self._count if self._count is not None else self._link_count()
         if isinstance(count, int) or error_code(count) in codes.FIELD_DISABLING_ERRORS:
             self._count = count
@@ -72,7 +72,7 @@ class Links:
         }
 
     def _with_older_calls(self, link: int, results: dict[str, Plain]) -> dict[str, Plain]:
-        """Return the results for a link, with older calls for unsupported fields."""
+        """Replace unsupported fields of a link with the results of older calls."""
         if error_code(results["state"]) is not None:
             _, results["state"] = self._caller.keyed_result(link_state(link))
         for name, counter in _ERROR_COUNTERS.items():

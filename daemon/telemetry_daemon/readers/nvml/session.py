@@ -28,7 +28,7 @@ _IDENTITY_KEYS = ("index", "bus_id", "uuid", "name", "serial")
 
 
 class GpuSlot:
-    """The GPU, possibly lost, at an index of the library."""
+    """The GPU at an index of the library. It may be lost."""
 
     def __init__(self, context: SessionContext, events: EventReceiver, index: int) -> None:
         self._context = context
@@ -42,7 +42,7 @@ class GpuSlot:
         self._find_gpu()
 
     def read(self, tier: str) -> dict[str, Plain] | None:
-        """Return a tier's results. For a lost GPU, return the GPU's identity and the error."""
+        """Return a tier's results. If the GPU is lost, return its identity and the error."""
         if self.gpu is None and self._context.clock() >= self._not_before:
             self._find_gpu()
         if self.gpu is not None:
@@ -53,7 +53,7 @@ class GpuSlot:
         return {**self.identity, "lost": {"error": self.code}} if self.identity else None
 
     def _with_watch_state(self, tier: str, result: dict[str, Plain], bus_id: str) -> dict[str, Plain]:
-        """Add `watched` to the fast tier: whether the GPU's events can be received."""
+        """Add to the fast tier whether the GPU's events can be received."""
         return {**result, "watched": self._events.is_watched(bus_id)} if tier == "fast" else result
 
     def begin_gpm(self) -> None:
@@ -203,5 +203,5 @@ class Session:
         return (count is not None and count != self._device_count) or (driver is not None and driver != self._driver)
 
     def _is_library_lost(self) -> bool:
-        """Return whether generic errors have made all GPUs unusable."""
+        """Return whether all GPUs are lost with generic errors."""
         return bool(self._slots) and all(slot.gpu is None and slot.code in codes.GENERIC_ERRORS for slot in self._slots)
