@@ -107,7 +107,7 @@ class Recorder(ContextDecorator):
         return super().__call__(name) if callable(name) else _NamedSection(self, str(name))
 
     def results(self, name: str = "") -> dict[str, float]:
-        """Return a section's numbers or, without a name, those of the whole recording. Raises TelemetryError."""
+        """Return the numbers of a section, by default of the whole recording. Raises TelemetryError."""
         with self._condition:
             section = self._sections.get(name)
             if section is None:

@@ -128,7 +128,7 @@ def _run_checkup(arguments: argparse.Namespace) -> Checkup:
         if not selected_ids:
             raise CommandError(f"no device matches {arguments.device!r}; `telemetry snapshot` lists the devices")
     with thresholds.overridden(overrides.thresholds):
-        expected, has_accelerators = _expected_devices(arguments)
+        expected, has_accelerators = _device_expectations(arguments)
         return examine(snapshot, overrides.expected or expected, selected_ids, has_accelerators=has_accelerators)
 
 
@@ -147,7 +147,7 @@ def _read_snapshot(arguments: argparse.Namespace) -> Result:
         return read_tools()
 
 
-def _expected_devices(arguments: argparse.Namespace) -> tuple[Mapping[str, int], bool]:
+def _device_expectations(arguments: argparse.Namespace) -> tuple[Mapping[str, int], bool]:
     """Return the expected counts by vendor, and whether the node seems to have accelerators."""
     if arguments.demo is not None:
         return {}, True

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, their validation, and the settings that result from them."""
+"""Arguments that several commands share, and the settings that result from these arguments."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ ReadSnapshot = Callable[[], Result]
 
 @contextmanager
 def open_tools(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
-    """Yield a function that reads all sources. Close them when the `with` block ends."""
+    """Yield a function that reads all sources. The `with` block closes the sources at its end."""
     exits.raise_on_signals()
     log.setup("error", "text")
     with ExitStack() as exit_stack:
@@ -96,7 +96,7 @@ def _make_daemon_substitute(settings: Settings) -> Substitute:
 
 
 def _source_report(snapshot: Snapshot, source: str) -> Report | None:
-    """Return the source's readings in the snapshot as a report, or None if it was not read."""
+    """Return a source's readings in a snapshot as a report. Return None if the source was not read."""
     was_read = any(status.source == source and status.state == "ok" for status in snapshot.sources)
     if snapshot.recorded is not None or not was_read:
         return None

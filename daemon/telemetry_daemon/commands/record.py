@@ -200,7 +200,7 @@ def _record_tools(
     poller = Poller(Store("", clock), clock)
     try:
         poller.start(RealNode(loaded, clock, keep_or_stop).sources(settings))
-        wait(math.inf, poller.round_condition(poll_now=False))
+        wait(math.inf, poller.round_check(poll_now=False))
         if progress.end_first_round(gate):
             wait(clock.monotonic() + arguments.duration, lambda: False)
     finally:

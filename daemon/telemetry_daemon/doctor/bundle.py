@@ -173,7 +173,7 @@ def _decompress_head(head: bytes) -> bytes:
 
 
 def masked_settings(text: str, mask: Mask) -> str:
-    """Mask lines of a TOML configuration that differ from the defaults, and remove comments."""
+    """Return a TOML configuration without comments. Lines that are not defaults are masked."""
     default_lines = frozenset(effective_toml(Settings()).split("\n"))
     lines = _COMMENT.sub(lambda match: match[1] or "", text).split("\n")
     return "\n".join(line if line in default_lines else _masked_setting(line, mask) for line in lines)

@@ -69,7 +69,7 @@ class BundleMaterial:
 
 
 def add_members(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
-    """Add all members. Every member is masked with the identities from the captures."""
+    """Add all members. Identities from the captures are masked in every member."""
     recording = _create_recording(bundle, mask, material)
     view = material.examined.daemon.view
     if view is not None:

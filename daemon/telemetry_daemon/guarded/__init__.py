@@ -1,1 +1,1 @@
-"""Opens files for writing, and files in folders that other users can change."""
+"""Opens files safely, even in folders that other users can change."""

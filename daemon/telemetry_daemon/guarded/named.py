@@ -1,4 +1,4 @@
-"""Opens files and sockets at paths of the user's choice, which no other user can redirect."""
+"""Opens files and sockets that the user names. No other user can redirect their paths."""
 
 from __future__ import annotations
 

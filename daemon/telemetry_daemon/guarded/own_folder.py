@@ -275,7 +275,7 @@ def _open_inbox(path: Path, find_problem: Callable[[PathStep], str]) -> tuple[in
 
 
 def _public_folder_problem(step: PathStep) -> str:
-    """Return why the folder is unsafe for several users, or ""."""
+    """Return why it is not safe that all users may write to this folder, or ""."""
     if not step.is_ours:
         return f"{step.path} belongs to user {step.status.st_uid}: chown root {step.path}"
     if step.is_shared(groups=()) and not step.is_sticky:

@@ -155,7 +155,7 @@ def _is_specific(match: re.Match[str]) -> bool:
 
 
 def _is_measured_value(match: re.Match[str]) -> bool:
-    """Return whether the key before the number, such as `bytes`, is that of a measurement."""
+    """Return whether the number follows the key of a measurement, such as `bytes`."""
     return _MEASURE_BEFORE.search(match.string[max(0, match.start() - 80) : match.start()]) is not None
 
 

@@ -87,7 +87,7 @@ def name_spans(text: str) -> Iterator[Span]:
 
 
 def is_harmless(word: str) -> bool:
-    """Return whether a word identifies no person or host."""
+    """Return whether a word cannot identify a person or host."""
     if word.isdigit():
         return len(word) <= _MAX_INDEX_LENGTH
     if len(word) == 1 or word.lower() in HARMLESS_WORDS or not word.lower().strip("x"):

@@ -54,7 +54,7 @@ def empty_pci_view(_vendor: str) -> PciView:
 
 
 class Node(ABC):
-    """Base class of this machine, a simulated node and a recorded node."""
+    """Base class of the real node, simulated nodes and recorded nodes."""
 
     # For a recorded node, returns the node and time of the recording.
     replay_info: Callable[[], ReplayInfo] | None = None

@@ -177,8 +177,8 @@ class Poller:
                 if health is not None and health.state == "ok":
                     self._poll_soon(name, poll, delay)
 
-    def round_condition(self, *, poll_now: bool) -> Callable[[], bool]:
-        """Return a condition that becomes true when all polls have ended or timed out."""
+    def round_check(self, *, poll_now: bool) -> Callable[[], bool]:
+        """Return a function that checks whether all polls have ended or timed out."""
         sources = self.sources().values()
         end_time = self._clock.monotonic() + poll_intervals.max_round_seconds(
             (source.parser, source.settings) for source in sources
@@ -194,7 +194,7 @@ class Poller:
         return has_finished
 
     def realign(self) -> None:
-        """Reschedule all polls after a change of the wall clock or a suspension."""
+        """Reschedule all polls after the wall clock was set or the machine was suspended."""
         realign_jobs(self._scheduler)
         for name, source in self.sources().items():
             for poll in source.parser.polls:

@@ -24,7 +24,7 @@ _ALARM_MARGIN_SECONDS = 5
 
 
 class RequestHandler:
-    """Performs requests, and keeps the loaded parsers and open library readers by target."""
+    """Performs requests with parsers and library readers, which stay loaded between requests."""
 
     def __init__(self) -> None:
         self._parser_runner: ParserRunner | None = None

@@ -93,7 +93,7 @@ def to_plain(value: Any) -> Plain:
 
 
 def members_to_dict(*names: str) -> Callable[[Any], Plain]:
-    """Return a function that converts a structure to a dictionary of its members `names`."""
+    """Return a function that copies the members `names` of a structure to a dictionary."""
     return lambda result: {name: int(getattr(result, name)) for name in names}
 
 
@@ -115,5 +115,5 @@ def error_code(result: Plain) -> int | None:
 
 
 def is_value(result: Plain) -> bool:
-    """Return whether a result is a value, not an error or None."""
+    """Return whether a result is neither an error nor None."""
     return result is not None and error_code(result) is None

@@ -369,7 +369,7 @@ class Service:
         return self._node.source(name, self._settings)
 
     def _begin_round(self, *, poll_now: bool) -> Callable[[], bool]:
-        return self._poller.round_condition(poll_now=poll_now)
+        return self._poller.round_check(poll_now=poll_now)
 
     async def _feed_watchdog(self, interval: float) -> None:
         """Notify systemd's watchdog while all parts of the daemon are running."""
