@@ -20,7 +20,7 @@ _SIXTEEN_BITS = ("bf16", "fp16")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The peak rate of one data type without sparsity, per second and per clock cycle."""
+    """One data type's peak rate without sparsity, per second and per clock cycle."""
 
     dtype: str
     flops: float | None
@@ -206,7 +206,7 @@ def _scale(value: float | None, share: float | None) -> float | None:
 
 
 def peak_of(model: str, pci_id: str = "") -> PeakRates | None:
-    """Return a whole card's peak rates by model or PCI id (`1002:74a1`), or None if unknown."""
+    """Return a whole card's peak rates, or None if neither the model nor the PCI id (`1002:74a1`) is known."""
     row = find_row(model, pci_id)
     return None if row is None else peak_of_row(row)
 

@@ -10,7 +10,7 @@ from telemetry_parsers.model import Absent, Device, Event, Identity, Process, Re
 
 @dataclass(frozen=True, slots=True)
 class ChipPosition:
-    """The id of a chip's card and, if printed, the chip's number on the card."""
+    """The card of a chip and, if printed, the chip's number on the card."""
 
     card: str
     number: str | None = None
@@ -39,7 +39,7 @@ class ChipFinder:
         self._has_all = None not in chip_positions and len(chip_positions) > 0
 
     def find(self, device: Device, other: ChipFinder) -> int | None:
-        """Return the position in this output of a device from the `other` output, or None."""
+        """Find a device of another output in this output. Return its position or None."""
         chip = chip_of(device)
         if chip is None:
             return None
@@ -51,7 +51,7 @@ class ChipFinder:
         return self._positions[own_chips[0]] if None in (chip.number, own_chips[0].number) else None
 
     def is_comparable_with(self, other: ChipFinder) -> bool:
-        """Return whether all devices have a card id, and the other output contains all of these cards."""
+        """Return whether both outputs name each device's card, and `other` has all cards of this output."""
         return self._has_all and other._has_all and self._by_card.keys() <= other._by_card.keys()
 
 
@@ -165,7 +165,7 @@ def combine_reports(reports: Sequence[Report]) -> Report:
 
 
 def _is_same_device(first: Device, second: Device, *, by_partition: bool) -> bool:
-    """Return whether vendor, index and partition are equal, and no identity differs."""
+    """Return whether two devices match by vendor, index and partition, and no other identifiers differ."""
     if first.vendor != second.vendor or first.index != second.index:
         return False
     is_partition_unknown = None in (first.partition, second.partition) and not by_partition
@@ -190,7 +190,7 @@ def _common_identities(first: Device, second: Device) -> list[tuple[str, str]]:
 
 
 def _add_devices(devices: list[Device], added: Sequence[Device], *, by_partition: bool) -> list[int]:
-    """Add devices, or merge them with the same devices of earlier reports. Return each device's position."""
+    """Merge each device with the matching device in `devices`, or append it. Return the positions."""
     earlier_count = len(devices)
     earlier_chips, added_chips = ChipFinder(devices), ChipFinder(added)
     positions = []

@@ -54,7 +54,7 @@ class Parser(Protocol):
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Return the parser's own metrics, named accelerator_<vendor>_…. Most parsers use only the catalogue's."""
+        """Return additional metrics, named `accelerator_<vendor>_…`. Most parsers have none."""
         ...
 
     @property

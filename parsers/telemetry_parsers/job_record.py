@@ -81,7 +81,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class ReadingSummary:
-    """The mean and the peak of one reading, over the seconds in which the owner had the card and the reading was known."""
+    """The mean and the peak of one reading while the owner had the card."""
 
     seconds: NotNegative
     """Seconds for which the reading was known, multiplied by the share."""
@@ -128,7 +128,7 @@ class CardShare:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """The use of a node's cards by one owner: a line of `jobs.jsonl`, written when the owner ends, or daily for `nobody`.
+    """One owner's use of a node's cards: a line of `jobs.jsonl`. Written when the owner ends, or daily for `nobody`.
 
     Times are Unix seconds. All keys are always present. Unknown fields of an owner are empty strings, and values that were
     not measured are null. Nothing is extrapolated.

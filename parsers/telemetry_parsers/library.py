@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # at run time, `model` would use 2.6 MiB of memory in each wo
 
 
 class ReaderRefusal(Exception):  # noqa: N818  # a refusal is an answer, not an error of the reader
-    """The library cannot be read. The state `failed` requires a reason: driver_gone, no_permission or library_mismatch."""
+    """The library cannot be read. The state `failed` needs a reason: driver_gone, no_permission or library_mismatch."""
 
     def __init__(self, state: State, reason: Reason | None, text: str) -> None:
         super().__init__(text)
@@ -36,7 +36,7 @@ class LibraryReader(Protocol):
         """Load and initialise the library before the first read. Raise ReaderRefusal if this is impossible."""
 
     def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
-        """Return the result of each call as JSON-compatible data without NaN. Without calls, return all data."""
+        """Return the results of these calls as JSON-compatible data without NaN. Without calls, return all data."""
 
     def close(self) -> None:
         """Release the library and the devices. This is also called after a failed `open`."""

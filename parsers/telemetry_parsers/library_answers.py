@@ -25,7 +25,7 @@ def error_in(answer: Plain) -> int | None:
 
 
 def part_of(answer: Plain, key: str | int | None) -> Plain:
-    """Return the member or list item `key` of an answer, or the answer itself if `key` is None."""
+    """Return the item `key` of an object or a list. Without a key, return the whole answer."""
     if key is None:
         return answer
     if isinstance(answer, dict) and isinstance(key, str):
@@ -165,7 +165,7 @@ def _bus_id(recorded: dict[str, Plain]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A number in an answer, with its metric and label. The reading is the number multiplied by `times / over`."""
+    """The metric, label and scale of a number in an answer. The number is multiplied by `times / over`."""
 
     metric: str
     label: str = ""
@@ -176,7 +176,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class DeviceDraft:
-    """One device in the draft of a report."""
+    """A device in the draft of a report."""
 
     library: LibrarySpec
     draft: Draft
@@ -195,11 +195,11 @@ class DeviceDraft:
         self.draft.add_problem(self.where, text)
 
     def add_row(self, row: Row, answer: Plain, source: str) -> None:
-        """Read the number that `row` describes from an answer, and add it as a reading."""
+        """Add the reading that `row` describes. Its number is in `answer`."""
         self.add(row.metric, self._scale_value(row, answer, source), row.label, source)
 
     def add_greatest(self, row: Row, answers: Mapping[str, Plain]) -> None:
-        """Add the maximum of the numbers in several answers, or an `Absent` value."""
+        """Add the highest number in these answers as a reading. If one number is absent, the reading is absent."""
         values = [
             in_range(BY_KEY[row.metric], self._scale_value(row, answer, name)) for name, answer in answers.items()
         ]
@@ -209,7 +209,7 @@ class DeviceDraft:
             self.add(row.metric, absences[0] if absences else max(numbers), row.label)
 
     def absence_of(self, answer: Plain, source: str) -> Absent:
-        """Return the `Absent` value for the error in an answer. Report an unknown error as a problem."""
+        """Return the `Absent` value for an answer's error. An unknown error is reported as a problem."""
         code = error_in(answer)
         if code is not None and code in self.library.absences:
             return self.library.absences[code]

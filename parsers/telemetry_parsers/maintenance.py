@@ -7,7 +7,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """An announced maintenance: the seconds until its end, or None without maintenance, and its reason."""
+    """The announced maintenance, if there is one. `ends_in` is in seconds."""
 
     ends_in: float | None = None
     reason: str = ""

@@ -75,7 +75,7 @@ def violations(parser: Parser | DescribedParser) -> tuple[str, ...]:
 
 
 def metrics_by_key(parser: Parser | DescribedParser) -> Mapping[str, Metric]:
-    """Map the keys in `gives` to their metrics."""
+    """Return the metrics that the parser can report, by key."""
     metrics = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
     return {key: metrics[key] for key in parser.gives if key in metrics}
 

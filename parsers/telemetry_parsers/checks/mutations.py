@@ -1,4 +1,4 @@
-"""Creates the same damaged forms of a capture in every run."""
+"""Damages captures in the same ways in every run."""
 
 from __future__ import annotations
 

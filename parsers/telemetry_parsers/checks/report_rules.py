@@ -266,7 +266,7 @@ def _check_origins(metrics: Mapping[str, Metric], capture: Capture, report: Repo
 
 
 def _check_origin(metric: Metric, reading: Reading, report: Report, tokens: frozenset[str]) -> Iterator[str]:
-    """Yield a violation for an invalid state, a wrong sum, or a number that is not from the input."""
+    """Yield a violation if the input does not justify the number."""
     if isinstance(reading.value, Absent):
         return
     if (metric.unit, metric.low, metric.high) == ("", 0, 1):

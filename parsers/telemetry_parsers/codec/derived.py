@@ -216,7 +216,7 @@ def _write_value(value: Value) -> Plain:
 
 
 def _tagged_union_codec(types: Mapping[str, Any]) -> _Codec:
-    """Return the codec of a union of dataclasses, whose key `kind` names the type."""
+    """Return a codec for a union of dataclasses. The key `kind` names the dataclass."""
     *names, last_name = (type_.__name__ for type_ in types.values())
 
     def read(plain: Plain) -> Any:

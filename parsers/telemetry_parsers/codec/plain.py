@@ -25,7 +25,7 @@ class CodecError(ValueError):
         self.text = text
 
     def inside(self, step: str) -> CodecError:
-        """Return the error with `step`, such as `[2]`, in front of its path."""
+        """Return the error with its path prefixed with `step`, such as `[2]`."""
         return CodecError(_join_path(step, self.path), self.text)
 
 

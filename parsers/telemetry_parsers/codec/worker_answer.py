@@ -1,6 +1,6 @@
-"""Creates workers' answers in plain form. The daemon decodes them to the types in `worker_wire.py`.
+"""Creates workers' answers as plain data.
 
-Workers that call a library or read files do not import these types, which would use 4 MiB of memory.
+Workers that call a library or read files do not import the types in `worker_wire.py`, which would use 4 MiB of memory.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ LIMIT_BYTES = 8 << 20
 
 
 def output(name: str, *, text: str = "", stderr: str = "", status: int | None = None, data: Plain = None) -> Plain:
-    """Return the plain form of an `Output`: the output of one file or one call."""
+    """Return an `Output` as plain data: the output of one file or one call."""
     return {"name": name, "target": "", "text": text, "stderr": stderr, "status": status, "data": data}
 
 
 def failure(state: str, reason: str | None, text: str) -> Plain:
-    """Return the plain form of a `Failure`, the result of a reader that could not read."""
+    """Return a `Failure` as plain data: the reason why a reader could not read."""
     return {"state": state, "reason": reason, "text": text}
 
 
 def read_result(outputs: Sequence[Plain] = (), failed: Plain = None) -> Plain:
-    """Return the plain form of a `ReadResult`."""
+    """Return a `ReadResult` as plain data."""
     return {"outputs": outputs, "failure": failed}
 
 
 def fault(reason: str, text: str) -> Plain:
-    """Return the plain form of a `Fault`, for an answer without a result."""
+    """Return a `Fault` as plain data: the reason why an answer has no result."""
     return {"reason": reason, "text": text}
 
 

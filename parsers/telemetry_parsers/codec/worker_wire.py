@@ -10,14 +10,14 @@ from telemetry_parsers.model import Capture, Failure, Output, Plain, Reason, Req
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """A request to describe a parser, named `module:attribute` or `/file.py:attribute`."""
+    """A request to describe the parser `module:attribute` or `/file.py:attribute`."""
 
     parser: str
 
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """A request to parse a capture with a parser, named as in `Describe`."""
+    """A request to parse a capture. The parser is named as in `Describe`."""
 
     parser: str
     capture: Capture
@@ -62,7 +62,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a question: a result or a fault, and the worker's total CPU time."""
+    """A result or a fault, with the worker's total CPU time."""
 
     id: int
     cpu_seconds: float
@@ -76,12 +76,12 @@ def question_line(question: Question) -> bytes:
 
 
 def decode_checked_result(result: Plain) -> ReadResult:
-    """Create a ReadResult from the answer of a plugin's reader. Raise CodecError for invalid data."""
+    """Check and decode the result of a plugin's reader. Raise CodecError for invalid data."""
     return from_plain(ReadResult, result)
 
 
 def decode_trusted_result(result: Plain) -> ReadResult:
-    """Create a ReadResult from a built-in reader's answer, whose values are trusted."""
+    """Decode the result of a built-in reader, whose values are trusted."""
     try:
         failure = result["failure"]
         outputs = tuple(Output(**output) for output in result["outputs"])

@@ -56,14 +56,14 @@ _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The pattern of a column's values, and the targets of each group in the pattern."""
+    """The pattern of a column's values. Each group of the pattern has a tuple of targets."""
 
     pattern: str
     targets: tuple[tuple[Target, ...], ...] = ()
 
 
 def column(pattern: str, *targets: Target | tuple[Target, ...]) -> Column:
-    """Return a column with a target, a tuple of targets or `()` for each group of the pattern."""
+    """Return a column. Each group of the pattern takes one target, a tuple of targets, or `()`."""
     return Column(pattern, tuple(item if isinstance(item, tuple) else (item,) for item in targets))
 
 
@@ -98,14 +98,14 @@ TargetTexts = list[tuple[tuple[Target, ...], str]]
 
 @dataclass(frozen=True, slots=True)
 class CellReader:
-    """Reads a cell of a table, which may contain the values of several columns."""
+    """Reads the values in a table cell, which can belong to several columns."""
 
     columns: tuple[Column, ...]
     pattern: re.Pattern[str]
     group_counts: tuple[int, ...]
 
     def read(self, text: str) -> TargetTexts | None:
-        """Return the values in a cell with their targets, or None if the pattern does not match."""
+        """Return (targets, text) for each value in a cell, or None if the pattern does not match."""
         match = self.pattern.match(text)
         if match is None:
             return None
@@ -119,7 +119,7 @@ class CellReader:
         return pairs
 
     def read_start(self, text: str) -> TargetTexts:
-        """Return the values at the start of a truncated cell, except the last word, which may be incomplete."""
+        """Return the values of a truncated cell, without its last, possibly incomplete word."""
         complete_text = text[: max(text.rfind(separator) for separator in " \t()") + 1]
         for count in range(len(self.columns), 0, -1):
             texts = _create_reader(self.columns[:count]).read(complete_text)
@@ -141,7 +141,7 @@ def _create_reader(columns: tuple[Column, ...]) -> CellReader:
 
 
 def _with_units(texts: list[str]) -> list[str]:
-    """Append the second value's unit to the first, for a pair such as `858` and `65536 MiB`."""
+    """Return both values with a unit, for a pair such as `858` and `65536 MiB`."""
     if len(texts) == 2 and units.integer(texts[0]) is not None:
         unit = _UNIT.search(texts[1])
         return [f"{texts[0]} {unit[0]}" if unit else texts[0], texts[1]]

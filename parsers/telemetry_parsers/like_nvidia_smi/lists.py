@@ -52,7 +52,7 @@ def read_list(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> None
 
 
 def _read_cards(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> list[tuple[str, ...]]:
-    """Add the cards to the draft. Return the names of each card's sections, and its keys outside sections."""
+    """Add the cards to the draft. Return the section names of each card."""
     state = _ScanState(draft, shape)
     for line in lines:
         _read_line(state, line)
@@ -102,7 +102,7 @@ def _read_text(state: _ScanState, text: str, line: Line) -> None:
         state.section = _section_name(state.draft, state.shape, text, state.section)
     elif not key_and_value[0].strip():
         state.draft.add_problem(line.where, value_without_key(text))
-    elif not _belongs_to_next_card(state, key := (state.section, _normalize_key(key_and_value[0], state.shape)), line):
+    elif not _is_heading_missing(state, key := (state.section, _normalize_key(key_and_value[0], state.shape)), line):
         state.card_keys[key] = None
         if key in state.shape.address_keys:
             state.addresses.setdefault(state.device, {})[key] = key_and_value[1].strip()
@@ -110,8 +110,8 @@ def _read_text(state: _ScanState, text: str, line: Line) -> None:
             _read_value(state.draft, state.device, state.shape, key, key_and_value[1], line)
 
 
-def _belongs_to_next_card(state: _ScanState, key: Key, line: Line) -> bool:
-    """Return whether a repeated identity key shows that the next card's heading is missing."""
+def _is_heading_missing(state: _ScanState, key: Key, line: Line) -> bool:
+    """Return whether repeated keys, such as `UUID`, show that a second card begins without a heading."""
     targets = state.shape.keys.get(key, ())
     is_identity = key in state.shape.address_keys or any(target.kind == "identity" for target in targets)
     if is_identity and key in state.card_keys and not state.is_mixed:
@@ -128,7 +128,7 @@ def _end_card(state: _ScanState) -> None:
 
 
 def _add_card(draft: Draft, shape: CardListShape, card: re.Match[str], line: Line) -> int | None:
-    """Add the card of a heading to the draft, and return the card's position."""
+    """Add the card to which a heading belongs, and return its position."""
     texts = card.groups()
     indices = (int(text) for text, target in zip(texts, shape.card_targets, strict=False) if target.key == "index")
     key = next(indices, texts[0])
@@ -159,7 +159,7 @@ def _read_header(draft: Draft, shape: CardListShape, key_and_value: Sequence[str
 
 
 def _section_name(draft: Draft, shape: CardListShape, text: str, previous: str) -> str:
-    """Return the section that a line without a value begins or continues."""
+    """Return the section to which a line without a value belongs."""
     section = _normalize_key(text, shape)
     sections = {name for name, _ in (*shape.keys, *shape.ignored)} | shape.ignored_sections
     if section in sections:
@@ -244,7 +244,7 @@ def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
 
 
 def _close_element(tag: _Tag, open_elements: list[str]) -> list[Line]:
-    """Close an element. Return the heading of the enclosing section, which continues after it."""
+    """Close an element. Return the heading of the section that continues after it."""
     if open_elements[-1:] != [tag.name]:
         return []
     open_elements.pop()

@@ -46,7 +46,7 @@ def read_monitor(lines: Sequence[Line], shape: MonitorShape, draft: Draft) -> No
 
 
 def _headings_and_newest_rows(lines: Sequence[Line], shape: MonitorShape) -> list[Line]:
-    """Return the heading lines and then the newest row of each card."""
+    """Return the heading lines, followed by the newest row of each card."""
     headings = [line for line in lines if _heading_words(line, shape)]
     heading_index = next((position for position, line in enumerate(lines) if _heading_words(line, shape)), len(lines))
     rows: dict[str, Line] = {}
@@ -188,5 +188,5 @@ def csv_cells(text: str, max_length: int = _MAX_ROW_LENGTH, max_commas: int = _M
 
 
 def _with_unit(cell: str, unit: str) -> str:
-    """Return the cell, with the unit of its heading if it is a bare number."""
+    """Append the heading's unit if the cell is a bare number."""
     return f"{cell} {unit}" if unit and not isinstance(units.number(cell), Absent) else cell

@@ -66,7 +66,7 @@ def read_processes(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _reject_blank_table(draft: Draft, line: Line, counts: _ProcessCounts) -> None:
-    """Report an empty process table, and store no counts."""
+    """Report a process table without rows. The process counts remain unknown."""
     if not counts.has_body and counts.absence is None:
         counts.absence = Absent.NOT_REPORTED
         draft.add_problem(line.where, "the process table has neither a row nor the message that there are no processes")

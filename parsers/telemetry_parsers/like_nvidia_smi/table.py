@@ -55,7 +55,7 @@ class _ScanState:
 
 
 def is_table(line: Line, shape: CardTableShape) -> bool:
-    """Return whether a line is the first heading line of the table or its version line."""
+    """Return whether a line is the table's version line or first heading line."""
     return _is_first_heading(line, shape) or shape.banner.search(line.text) is not None
 
 
@@ -67,7 +67,7 @@ def read_table(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> No
 
 
 def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Sequence[Line]:
-    """Add the cards of the tool's last run in the text. Return the lines of that run's process table."""
+    """Add the cards of the last table in the text. Return the lines of its process table."""
     starts = [position for position, line in enumerate(lines) if line.ended and shape.banner.search(line.text)]
     if len(starts) > 1:
         draft.add_problem("text", several_runs(len(starts)))
@@ -81,7 +81,7 @@ def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Se
     state = _ScanState(shape, draft)
     for line in lines[:end]:
         _read_line(state, line)
-    _read_record(state)  # the last card's record, which may be truncated
+    _add_card(state)  # the last card's record, which may be truncated
     ends_too_early = shape.ends_with_processes or end < title_position or not state.is_closed or is_cut_in_rule(lines)
     if title_position == len(lines) and ends_too_early:
         draft.is_cut = True
@@ -93,7 +93,7 @@ def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Se
 
 
 def is_cut_in_rule(lines: Sequence[Line]) -> bool:
-    """Return whether the text ends inside a rule."""
+    """Return whether the text ends inside a horizontal rule."""
     rules = [len(line.text.strip()) for line in lines if is_rule(line.text)]
     last_line = lines[-1]
     return not last_line.ended and is_rule(last_line.text) and len(last_line.text.strip()) < max(rules)
@@ -217,7 +217,7 @@ def _fits_headings(state: _ScanState, line: Line, heading_index: int) -> bool:
 
 
 def _read_row(state: _ScanState, line: Line, heading_index: int) -> _Row:
-    """Return each cell's reader and texts. The texts are None if the cell does not fit its headings."""
+    """Return (reader, texts) for each cell. `texts` is None if the cell does not fit its headings."""
     readers = state.headings[heading_index]
     cells = _split_cells(line.text[:_MAX_LINE_LENGTH], has_border=state.has_border)
     is_complete = line.ended or line.text.rstrip().endswith("|")
@@ -241,10 +241,10 @@ def _end_record(state: _ScanState) -> None:
         text = f"the card has {len(state.rows)} of {len(state.headings)} lines; only the first is read"
         state.draft.add_problem(state.rows[0].where, text)
         state.rows, absence = state.rows[:1], Absent.NOT_UNDERSTOOD
-    _read_record(state, absence)
+    _add_card(state, absence)
 
 
-def _read_record(state: _ScanState, absence: Absent = Absent.NOT_REPORTED) -> None:
+def _add_card(state: _ScanState, absence: Absent = Absent.NOT_REPORTED) -> None:
     """Add a card to the draft, with `absence` for each missing metric."""
     rows, state.rows = state.rows, []
     model_rest, state.model_rest = state.model_rest, []
@@ -302,7 +302,7 @@ def _store_row(draft: Draft, device: int, line: Line, row: _Row) -> None:
 
 
 def _targets_with_reading(readers: Sequence[CellReader]) -> list[Target]:
-    """Return the targets that have a reading for every card, even if a cell contains no number."""
+    """Return the targets that produce a reading from any text."""
     targets = [target for reader in readers for target in _all_targets(reader)]
     states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in targets)]
     return [target for target in targets if target.accepts_any_text] + states

@@ -1,8 +1,8 @@
 """Merges the reports of all sources into one view of the node: each device once, with one reading per metric.
 
-The entry point is `merged.merge`. It first arranges the devices (`arrangement`), and then fills in the values. The next merge
-reuses the arrangement if this merge did not change the state, and the new reports have the same shape (`report_columns`):
-their devices, metrics, labels, `Absent` values, and the order of their times are equal.
+The entry point is `merged.merge`. It first arranges the devices (`arrangement`), and then fills in the values. An
+arrangement is reused while the state does not change and new reports have the same shape (`report_columns`): equal
+devices, metrics, labels and `Absent` values, and the same order of their times.
 
 Each module is a step. Each rule follows from the output of real tools:
 

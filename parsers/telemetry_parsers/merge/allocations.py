@@ -46,7 +46,7 @@ class DeviceOwners:
 
 @dataclass(frozen=True, slots=True)
 class NodeOwners:
-    """The owners of each device. Also, for each source, its problems and its number of unresolved claims."""
+    """The owners of each device, and each source's problems and number of unresolved claims."""
 
     devices: tuple[DeviceOwners, ...] = ()
     problems: tuple[tuple[str, Problem], ...] = ()
@@ -94,7 +94,7 @@ def lists_processes(device: MergedDevice) -> bool:
 
 
 def _processes_by_device(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[Process, ...]]:
-    """Return each device's processes. A process of an instance is not a process of the card."""
+    """Return each device's processes. Processes of an instance are not repeated for its card."""
     partitions_by_card: dict[str, list[MergedDevice]] = {}
     for device in devices:
         if device.parent:
@@ -128,7 +128,7 @@ class _Assignment:
         self._problem_counts: Counter[str] = Counter()
         self._names = DeviceNames(devices)
         self._owners: dict[str, dict[int, OwnerEntry]] = {}
-        self._used = _devices_of(running, registry)
+        self._used = _devices_by_owner(running, registry)
         self._labels = {device.id: f"{device.vendor} {device.device}" for device in devices}
         for entry in registry.entries:
             for device_id in self._find_devices(entry):
@@ -155,7 +155,7 @@ class _Assignment:
         return self._actual_devices(entry, claimed)
 
     def _actual_devices(self, entry: OwnerEntry, claimed: Mapping[str, SourceClaim]) -> list[str]:
-        """Return the claimed devices. Replace those that a pod does not use with those that it uses instead."""
+        """Return the claimed devices. For a pod, unused devices are replaced with used ones."""
         used_devices = self._used.get(id(entry), {})
         unclaimed = [device_id for device_id in used_devices if device_id not in claimed]
         if entry.owner.kind != "pod" or not unclaimed:
@@ -176,8 +176,8 @@ class _Assignment:
             self.problems.append((source_claim.source, Problem(where, f"{cut_text(text)!r}: {problem}")))
 
 
-def _devices_of(running: Mapping[str, Sequence[Process]], registry: OwnerRegistry) -> dict[int, dict[str, None]]:
-    """Map the `id()` of each owner's entry to the devices that the owner's processes use."""
+def _devices_by_owner(running: Mapping[str, Sequence[Process]], registry: OwnerRegistry) -> dict[int, dict[str, None]]:
+    """Map the `id()` of each owner entry to the devices that its processes use."""
     used_devices: dict[int, dict[str, None]] = {}
     for device_id, processes in running.items():
         for process in processes:
@@ -193,7 +193,7 @@ def _is_server(process: Process) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _DeviceUse:
-    """How its owners and other users use one device, not including its partitions."""
+    """The use of one device, without its partitions, by owners and other users."""
 
     owners: tuple[tuple[OwnerEntry, tuple[Process, ...]], ...]
     is_allocated: bool
@@ -222,14 +222,14 @@ class _DeviceUse:
             entry_id: entry for entry_id, entry in entries_by_id.items() if claimants and entry_id not in claimant_ids
         }
         has_unknown = any(registry.entry_of(process.pid) is None and not _is_server(process) for process in running)
-        other_user_ids = [] if has_unknown else _ids_of_other_users(other_entries, claimants)
+        other_user_keys = [] if has_unknown else _keys_of_other_users(other_entries, claimants)
         return cls(
             tuple((entry, tuple(processes_by_entry.get(id(entry), ()))) for entry in owners),
             bool(claimants),
             lists_processes(device),
             has_unknown,
             _total_usage(other_entries, processes_by_entry).memory_bytes if claimants else None,
-            (_total_usage(other_user_ids, processes_by_entry),) if other_user_ids else (),
+            (_total_usage(other_user_keys, processes_by_entry),) if other_user_keys else (),
         )
 
     @property
@@ -237,15 +237,15 @@ class _DeviceUse:
         return self.is_listed and not self.has_unknown
 
     def non_owner_memory(self) -> Value | None:
-        """Return the memory that processes of non-owners use, or None on an unallocated device."""
+        """Return the memory that non-owners use on an allocated device, else None."""
         if not self.is_allocated or not self.is_listed:
             return None
         is_known = self.is_complete and self.non_owner_bytes is not None
         return float(self.non_owner_bytes or 0.0) if is_known else Absent.NOT_REPORTED
 
 
-def _ids_of_other_users(other_entries: Mapping[int, OwnerEntry], claimants: Sequence[OwnerEntry]) -> list[int]:
-    """Return the ids of the entries of other jobs and of users who are not claimants."""
+def _keys_of_other_users(other_entries: Mapping[int, OwnerEntry], claimants: Sequence[OwnerEntry]) -> list[int]:
+    """Return the keys of entries that belong to another job or another user."""
     users = {entry.owner.user for entry in claimants} - {""}
     return [key for key, entry in other_entries.items() if entry.owner.kind == "job" or entry.owner.user not in users]
 

@@ -25,7 +25,7 @@ DisplayOrder = tuple[str, tuple[tuple[int, str], ...], str]
 
 @dataclass(frozen=True, slots=True)
 class ReadingPositions:
-    """Where a row of all values contains the values of a device's readings. `values(row)` returns these values."""
+    """The positions of a device's readings in the row of all values. `values(row)` returns the device's values."""
 
     shape: Shape
     values: Callable[[Sequence[Value | None]], tuple[Value, ...]]
@@ -72,7 +72,7 @@ class Arrangement:
 def arrange(
     fresh: FreshReports, state: MergeState, wall_time: float, pending: frozenset[str], reusable: Iterable[Shape] = ()
 ) -> Arrangement:
-    """Return the node's devices with a reading chosen for each metric."""
+    """Arrange the node's devices, and choose a report for each of their readings."""
     numbered = numbering.with_addresses(sightings(fresh.source_reports), fresh.source_reports, state.learnt)
     joined = joining.join(numbered.sightings)
     naming = identity.name_groups(joined.groups, state, pending)
@@ -129,7 +129,7 @@ class _ShapeCache:
     def locate(
         self, chosen: Mapping[ReadingKey, Choice], fresh: FreshReports, reports: Iterable[int]
     ) -> ReadingPositions:
-        """Return the positions of the chosen readings. Devices with the same readings share a shape."""
+        """Return the positions of the chosen readings."""
         keys, origins = tuple(chosen), tuple(choice[REPORT] for choice in chosen.values())
         shape = self._shapes.setdefault((keys, origins), Shape(keys, origins))
         positions = [
@@ -159,7 +159,7 @@ def _choose_readings(
 
 
 def _drop_card_metrics(choices: dict[ReadingKey, Choice], card_choices: Mapping[ReadingKey, Choice] | None) -> None:
-    """Drop a partition's readings of card-level metrics, such as power, that its card also reports."""
+    """Drop a partition's power and other card-level metrics that its card reports."""
     if card_choices is None:
         return
     metrics = {metric for (metric, _), choice in card_choices.items() if precedence.is_number(choice)}
@@ -210,7 +210,7 @@ def _is_complete_list(report: SourceReport) -> bool:
 
 
 def absent_device(identity: Identity) -> MergedDevice:
-    """Return a device that no source lists now, from its remembered identity."""
+    """Return the device with this identity, which no source lists now."""
     return MergedDevice(
         vendor=identity.vendor,
         index=identity.index,

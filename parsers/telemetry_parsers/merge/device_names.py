@@ -26,7 +26,7 @@ class DeviceNames:
         self._positions = _positions_in_vendor(device for device in devices if device.parent is None)
 
     def find(self, claim: Claim) -> MergedDevice | None:
-        """Return the device of the claim's first unambiguous name, or None."""
+        """Return the device that a claim names unambiguously, or None."""
         for name in claim.names:
             devices = self._matching_devices(name)
             if len(devices) == 1:
@@ -79,7 +79,7 @@ def _trailing_number(text: str) -> str:
 
 
 def _positions_in_vendor(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
-    """Map each device without a minor number to its position among its vendor's devices."""
+    """Map devices without a minor number to their positions among their vendor's devices."""
     order_keys: dict[str, list[tuple[bool, int, str]]] = {}
     for device in devices:
         facts = dict(device.facts)

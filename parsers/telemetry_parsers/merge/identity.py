@@ -16,7 +16,7 @@ from telemetry_parsers.model import Device, Identity
 
 @dataclass(frozen=True, slots=True)
 class NamedDevice:
-    """The sightings of a device, and the identity under which the device is published."""
+    """A device's sightings and its published identity."""
 
     group: SightingGroup
     identity: Identity
@@ -24,7 +24,7 @@ class NamedDevice:
 
 @dataclass(frozen=True, slots=True)
 class NamingResult:
-    """The groups with and without an identity, and the new devices that are not confirmed yet."""
+    """The devices with and without an identity, and the unconfirmed new devices."""
 
     devices: tuple[NamedDevice, ...]
     unnamed: tuple[SightingGroup, ...]
@@ -32,7 +32,7 @@ class NamingResult:
 
 
 class _RememberedIdentities:
-    """The identities from earlier merges. Only one group can claim each of them."""
+    """The identities from earlier merges. Each can be claimed only once."""
 
     def __init__(self, identities: Iterable[Identity], groups: Sequence[SightingGroup]) -> None:
         self.identities = {identity.id: identity for identity in identities}
@@ -61,7 +61,7 @@ class _RememberedIdentities:
         return uuid if uuid is not None and self.uuid_count[(group.vendor, uuid)] == 1 else None
 
     def has_shared_index(self, group: SightingGroup) -> bool:
-        """Return whether other chips have the same index as this chip."""
+        """Return whether another chip has the same index."""
         chip = chip_of(group.device)
         return chip is not None and chip.number is not None and self.index_count[group.vendor, group.device.index] > 1
 
@@ -125,7 +125,7 @@ def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str,
 
 
 def _new_id(group: SightingGroup, parent: Identity | None, remembered: _RememberedIdentities) -> str | None:
-    """Return an unused id: the UUID, `parent/partition`, the address or `vendor:index`."""
+    """Return an unused id, such as the UUID, `parent/partition`, the address or `vendor:index`."""
     device = group.device
     candidates = []
     if remembered.unique_uuid(group) is not None and device.uuid:
@@ -165,7 +165,7 @@ def _device_label(group: SightingGroup, parent: Identity | None, remembered: _Re
 
 
 def _update_identity(identity: Identity, device: Device, uuid: str | None, parent: Identity | None) -> Identity:
-    """Return the identity with newly known or changed fields."""
+    """Return the identity with new or changed fields of the device."""
     facts = dict(device.facts)
     return replace(
         identity,
@@ -179,7 +179,7 @@ def _update_identity(identity: Identity, device: Device, uuid: str | None, paren
 
 
 def _preferred_address(printed: str | None, remembered: str | None) -> str | None:
-    """Return the printed address, or the remembered one if only its domain is missing."""
+    """Return the printed address. If only its domain is missing, return the remembered address."""
     return remembered if not printed or (remembered or "").endswith(":" + printed) else printed
 
 
@@ -214,7 +214,7 @@ def _ranks_by_address(groups: Sequence[SightingGroup]) -> dict[int, int]:
 
 
 def name_groups(groups: Sequence[SightingGroup], state: MergeState, pending_vendors: Collection[str]) -> NamingResult:
-    """Assign an identity to each group, except to new devices of `pending_vendors`."""
+    """Assign an identity to each group. New devices of `pending_vendors` get none."""
     remembered = _RememberedIdentities(state.identities, groups)
     parents, ranks = _parent_groups(groups), _ranks_by_address(groups)
     devices: dict[int, NamedDevice] = {}

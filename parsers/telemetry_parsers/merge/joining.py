@@ -61,7 +61,7 @@ class _DeviceFinder:
         return {self.index_key(device) for device in self._devices}
 
     def find(self, device: Device, *, by_index: bool) -> int | None:
-        """Return the position in this report of a device from another report, or None."""
+        """Find a device of another report in this report. Return its position or None."""
         by_address = self._by_bus.get((device.vendor, device.bus_id, device.partition)) if device.bus_id else None
         if not by_index or device.index is None:
             return by_address
@@ -74,7 +74,7 @@ class _DeviceFinder:
 
 
 class _NewestList:
-    """The newest list of a source, which determines the source's devices."""
+    """The newest list of a source's devices."""
 
     def __init__(self, report: SourceReport, *, by_partition: bool) -> None:
         self.report = report
@@ -85,7 +85,7 @@ class _NewestList:
 
 
 class _OtherReport:
-    """A report of the same source as the newest list, but of another poll."""
+    """A report by another poll of the same source."""
 
     def __init__(self, report: SourceReport, newest_list: _NewestList, *, by_partition: bool) -> None:
         self.report = report
@@ -97,7 +97,7 @@ class _OtherReport:
         self._by_chip = self._chips.is_comparable_with(newest_list.chips)
 
     def find(self, listed: Device, combined: Device) -> int | None:
-        """Return the listed device's position in this report, or None."""
+        """Find a listed device in this report. Return its position or None."""
         if self._by_chip:
             return self._chips.find(listed, self._newest_list.chips)
         return self._finder.find(combined, by_index=self._by_index)
@@ -138,19 +138,19 @@ def _create_sighting(newest_list: _NewestList, position: int, other_reports: Seq
             device = device if device.parent == parent else replace(device, parent=parent)
     if device.up != listed_device.up:
         device = replace(device, up=listed_device.up)  # `up` in other polls may be older
-    parts[1:] = sorted(parts[1:], key=lambda part: _part_order(part[0]))
+    parts[1:] = sorted(parts[1:], key=lambda part: _sort_key(part[0]))
     rank = (FORM_RANK[list_report.report.form], list_report.source)
     return Sighting(list_report.source, rank, device, tuple(parts), list_report, list_report.report.index_space)
 
 
-def _part_order(report: SourceReport) -> tuple[float, float, str]:
-    """Return a sort key: the interval, the time for reports with processes (newest first), and the poll's name."""
+def _sort_key(report: SourceReport) -> tuple[float, float, str]:
+    """Return a sort key: short intervals first, then the newest reports with processes."""
     # Reports without processes ignore the time, so that readings keep their positions when polls take turns.
     return report.interval, -report.taken if report.report.processes else 0.0, report.poll
 
 
 def _attached_sightings(reports: Sequence[SourceReport]) -> list[Sighting]:
-    """Return the sightings of a source that lists no devices, one for each index in its reports."""
+    """Return a sighting for each index in the reports of a source that lists no devices."""
     positions_by_index: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
     for report in sorted(reports, key=preference_key):
         for position, device in enumerate(report.report.devices):
@@ -191,11 +191,11 @@ class SightingGroup:
 
     @property
     def parts(self) -> Iterator[tuple[SourceReport, int]]:
-        """Return each report about the device with the device's position in the report."""
+        """Return (report, position of the device) for each report."""
         return (part for sighting in self.sightings for part in sighting.parts)
 
     def add(self, sighting: Sighting) -> None:
-        """Add another source's sighting of the device, which fills in unknown fields of the device."""
+        """Add another source's sighting. It fills in unknown fields of the device."""
         self.device = combine_devices(self.device, sighting.device) if self.sightings else sighting.device
         self.sightings.append(sighting)
 
@@ -236,7 +236,7 @@ class _Joiner:
                 self._by_key[key].append(group)
 
     def _candidates(self, sighting: Sighting) -> list[SightingGroup]:
-        """Return the groups at the sighting's address or, if none, those with its UUID."""
+        """Return the groups with the sighting's address. If there are none, return those with its UUID."""
         device = sighting.device
         if device.bus_id:
             by_bus = [
@@ -269,7 +269,7 @@ class _Joiner:
         return ("bus", device.vendor, without_domain(slot_of(bus_id, device.partition)), device.partition)
 
     def _uuid_key(self, sighting: Sighting) -> tuple[str | None, ...] | None:
-        """Return a key with vendor, UUID and partition, or None if the device has no unique UUID."""
+        """Return a key that contains the UUID, or None if the UUID is missing or repeated."""
         device = sighting.device
         uuid = canonical_uuid(device.uuid)
         if uuid is None or self._uuid_count[(sighting.source, device.vendor, uuid)] > 1:
@@ -284,7 +284,7 @@ def _ambiguity_text(candidates: Sequence[SightingGroup]) -> str:
 
 
 def join(sightings: Sequence[Sighting]) -> JoinedSightings:
-    """Group the sightings of the same device, which have the same bus address or the same unique UUID."""
+    """Group the sightings with the same bus address or the same unique UUID."""
     joiner = _Joiner(sightings)
     for sighting in sightings:
         joiner.add(sighting)

@@ -34,5 +34,5 @@ class MergeState:
         )
 
     def reuse_if_equal(self, other: MergeState) -> MergeState:
-        """Return `other` if both states are equal apart from `seen`, so that `is_same_as` can compare with `is`."""
+        """Return `other` if only `seen` differs, else this state. `is_same_as` compares with `is`."""
         return other if replace(other, seen=self.seen) == self else self

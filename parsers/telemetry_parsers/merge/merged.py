@@ -49,7 +49,7 @@ class MergedNode:
 
     @property
     def device_ids(self) -> Mapping[tuple[str, str], tuple[str | None, ...]]:
-        """Map each (source, poll) to the ids of the devices in its report, None for unpublished devices."""
+        """Map each (source, poll) to the device ids in its report. The ids of unpublished devices are None."""
         return self.arrangement.device_ids
 
     def problems_of(self, source: str) -> tuple[Problem, ...]:
@@ -168,6 +168,6 @@ def _ratio_problems(devices: Iterable[MergedDevice]) -> Iterator[tuple[str, Prob
 def include_unread(
     devices: Iterable[MergedDevice], unread: Iterable[tuple[Identity, float | None]]
 ) -> tuple[MergedDevice, ...]:
-    """Return the devices and the `unread` devices. An unread device has the time when it was last listed."""
+    """Add unread devices, each with the time when it was last listed."""
     unread_devices = (replace(absent_device(identity), up=None, last_read=last_read) for identity, last_read in unread)
     return tuple(sorted((*devices, *unread_devices), key=display_order))

@@ -1,4 +1,4 @@
-"""Accepts a new device in a known device's slot only if it is reported twice."""
+"""Accepts a new device in a known device's slot only after a second report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Witnesses = Mapping[tuple[str, str], frozenset[Witness]]
 
 @dataclass(frozen=True, slots=True)
 class UnconfirmedDevice:
-    """A new, still unconfirmed device that appears in the slot of a known device (`occupant`)."""
+    """A new device in the slot of a known device (`occupant`), until it is confirmed."""
 
     group: SightingGroup
     occupant: Identity

@@ -21,7 +21,7 @@ _ListedIndices = dict[tuple[str, _IndexSpace], set[int | None]]
 
 @dataclass(frozen=True, slots=True)
 class NumberedSightings:
-    """The sightings with addresses from earlier outputs, and the sources (`unmatched`) whose listed indices changed."""
+    """The sightings with addresses. In the `unmatched` sources, the listed indices have changed."""
 
     sightings: tuple[Sighting, ...]
     unmatched: tuple[str, ...]
@@ -35,10 +35,10 @@ class NumberedSightings:
 
 
 def with_addresses(sightings: Sequence[Sighting], fresh: Iterable[SourceReport], learnt: Learnt) -> NumberedSightings:
-    """Return the sightings. Those with only an index get the address and UUID that other outputs reported for the index.
+    """Add addresses from other outputs to sightings that have only an index.
 
-    Some tools renumber the cards when a card is lost, and again when it returns. If the indices in a list change, the
-    list is therefore ignored until other outputs have reported the addresses of all indices again.
+    Some tools renumber the cards when a card is lost, and again when it returns. A list whose indices changed is
+    therefore ignored until other outputs have reported the addresses of all indices again.
     """
     listed_indices = _listed_indices(sightings)
     learnt = {**learnt, **_changed_spaces(listed_indices, fresh, learnt)}
@@ -66,7 +66,7 @@ def sources_without_addresses(sightings: Iterable[Sighting]) -> frozenset[str]:
 
 
 def learn_addresses(groups: Iterable[SightingGroup]) -> dict[_IndexSpace, dict[int, Device]]:
-    """Map each index to its address and UUID, for index spaces in which every device has an address or a UUID."""
+    """Map each index to its address and UUID. Index spaces with an unidentified device are omitted."""
     learnt: dict[_IndexSpace, dict[int, Device]] = {}
     incomplete: set[_IndexSpace] = set()
     for group in groups:
@@ -84,7 +84,7 @@ def learn_addresses(groups: Iterable[SightingGroup]) -> dict[_IndexSpace, dict[i
 
 
 def remember_learnt(learnt: Learnt, newly_learnt: Learnt) -> Learnt:
-    """Return both mappings combined. If a vendor has too many index spaces, only the newly learnt ones are kept."""
+    """Combine both mappings. If a vendor has too many index spaces, only the new ones are kept."""
     combined = {**learnt, **newly_learnt}
     if len(combined) <= bounds.MAX_INDEX_SPACES:
         return combined
@@ -99,7 +99,7 @@ def remember_learnt(learnt: Learnt, newly_learnt: Learnt) -> Learnt:
 def _changed_spaces(
     listed: _ListedIndices, fresh: Iterable[SourceReport], learnt: Learnt
 ) -> dict[_IndexSpace, dict[int, Device]]:
-    """Map each index space whose listed indices changed to an empty mapping, which replaces the learnt addresses."""
+    """Return an empty mapping for each index space whose listed indices changed."""
     changed = {space for (_, space), indices in listed.items() if space in learnt and indices != learnt[space].keys()}
     return {space: {} for space in (*changed, *_empty_spaces(fresh)) if space in learnt}
 

@@ -15,7 +15,7 @@ SOURCE = "proc"
 
 
 def add_memory(devices: Sequence[MergedDevice], tasks: Mapping[int, Task]) -> tuple[MergedDevice, ...]:
-    """Add the memory that the kernel reports to processes whose memory the tools do not report."""
+    """Add the kernel's memory figures to processes for which the tools report no memory."""
     if not any(task.holds for task in tasks.values()):
         return tuple(devices)
     # Memory that the kernel reports by address cannot be assigned to partitions that share the address.
@@ -152,7 +152,7 @@ def _identifying_keys(keys: Collection[str]) -> set[str]:
 
 
 def _connected_groups(key_sets: Sequence[set[str]]) -> list[list[int]]:
-    """Group the positions of sets that share a key, directly or through other sets."""
+    """Group the positions of sets that are connected by shared keys."""
     leader_of: dict[str, int] = {}
     leaders = list(range(len(key_sets)))
 
