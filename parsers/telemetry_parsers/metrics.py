@@ -351,7 +351,7 @@ def in_range(metric: Metric, value: Value, vendor: str = "") -> Value:
 
 
 def reading(device: int | None, key: str, value: Value, label: str = "", vendor: str = "") -> Reading:
-    """Return a reading. Its value is `implausible` if outside the limits of the metric."""
+    """Return a reading. Its value is `implausible` if it is outside the metric's limits."""
     return Reading(device, key, checked_value(_LIMITS_OF_VENDOR.get(vendor, _LIMITS)[key], value), label)
 
 

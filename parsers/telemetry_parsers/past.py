@@ -42,7 +42,7 @@ KEPT = tuple(_LABEL_SELECTORS)
 
 
 def kept_values(device: MergedDevice) -> list[Value | None]:
-    """Return the device's value of each metric in KEPT, or None if it is not reported."""
+    """Return the device's value of each metric in the history. A missing value is None."""
     readings = Readings.of(device.readings)
     values = readings.values
     return [
@@ -52,14 +52,14 @@ def kept_values(device: MergedDevice) -> list[Value | None]:
 
 
 def kept_value(device: MergedDevice, metric: str) -> Value | None:
-    """Return the device's value of a metric in KEPT, or None if it is not reported."""
+    """Return the device's value of a metric in the history, or None if it is not reported."""
     readings = Readings.of(device.readings)
     return _highest_value(readings.values, kept_positions(readings.shape)[KEPT.index(metric)])
 
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def kept_positions(shape: Shape) -> tuple[tuple[int, ...], ...]:
-    """Return the positions of each KEPT metric's values in readings of this shape."""
+    """Return the positions of the values in readings of this shape, for each metric in the history."""
     labels = {kept: [label for metric, label in shape.keys if metric == kept] for kept in KEPT}
     return tuple(
         tuple(shape.indices[(kept, label)] for label in select_labels(labels[kept]))

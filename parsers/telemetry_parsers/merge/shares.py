@@ -32,7 +32,7 @@ class GroupUsage:
 
     @classmethod
     def from_processes(cls, processes: Sequence[Process]) -> GroupUsage:
-        """Return the sums over these processes, which are 0 without processes."""
+        """Return the total usage of these processes."""
         memory = [process.memory_used_bytes for process in processes]
         busy = [process.utilization_ratio for process in processes]
         return cls(_sum_if_known(memory), _sum_if_known(busy))

@@ -87,7 +87,7 @@ def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Rep
 
 
 def failure_of(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
-    """Return the problem for a known error in these lines, or no problem."""
+    """Return a problem for a known error in these lines, or () if there is none."""
     report = error_report(printed, None, errors)
     # Unknown errors are ignored, because some keys, such as `Error Count`, begin like an error.
     is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"
@@ -166,7 +166,7 @@ def _parse_lines(printed: Sequence[Line], output: Output, tool: Tool) -> list[_A
 
 
 def _parse_parts(parts: Sequence[Run], output: Output, tool: Tool, ambiguity: str | None) -> Iterator[_AnswerReport]:
-    """Yield the answers to one command. The problem `ambiguity` replaces answers without a device."""
+    """Yield the answers to one command. The problem `ambiguity` replaces answers without a device index."""
     for part in parts:
         answer = _parse_text(ToolText(part.lines, part.arguments, output), tool)
         if answer is not None and ambiguity and any(device.index is None for device in answer.report.devices):

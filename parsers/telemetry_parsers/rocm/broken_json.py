@@ -166,7 +166,7 @@ def _unquote(token: str) -> str:
 def _add_document(
     members: list[tuple[str, list[tuple[str, str]]]], earlier_texts: dict[tuple[int, str], str], listing: Listing
 ) -> Iterator[int]:
-    """Add a document to the listing. Yield the index of each card whose values differ from earlier documents."""
+    """Add a document to the listing. Yield the index of each card whose values differ from those in earlier documents."""
     indices: set[int] = set()
     for name, pairs in members:
         match = _CARD.match(name)

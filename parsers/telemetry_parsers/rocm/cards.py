@@ -142,7 +142,7 @@ def _card_facts(card: _Card) -> dict[str, str]:
 
 
 def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequence[int]]) -> dict[int, str]:
-    """Map each second die to the first die of its package, whose printed power includes both dies."""
+    """Map each second die to the first die of its package. The first die's power is that of both dies."""
     # The first die is not the second die's parent, because both are separate devices on the PCI bus.
     packages = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES_PER_PACKAGE]
     return {

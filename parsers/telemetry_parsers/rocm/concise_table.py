@@ -130,7 +130,7 @@ def _heading_at(line: str, start: int) -> _Heading:
 
 
 def _split_row(line: str, headings: Sequence[_Heading]) -> list[str] | None:
-    """Split a row into cells by pattern, by offset or by blanks, or return None."""
+    """Split a row by pattern, offset or blanks. Return None if nothing fits."""
     if len(line) > _MAX_LINE_LENGTH:
         return None
     return _cells_by_pattern(line, headings) or _cells_by_offset(line, headings) or _cells_by_blanks(line, headings)

@@ -146,7 +146,7 @@ _IGNORED_KEY = re.compile(
 
 
 def targets_of(key: Key) -> tuple[Target, ...]:
-    """Return the metrics, as targets, in which a key's text is stored."""
+    """Return the targets for the text of a key."""
     if key.name in _TARGETS:
         return _TARGETS[key.name]
     sensor = _SENSOR.match(key.name) or saved.TEMPERATURE_KEY.match(key.name)

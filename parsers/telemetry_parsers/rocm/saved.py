@@ -73,7 +73,7 @@ _BLOCK = re.compile(r"Block ([A-Za-z0-9_]{2,16}) is\Z")
 
 
 def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
-    """Return a key and its text as a pair, or a pair for each item of a list."""
+    """Return a (key, text) pair. For a list, return a pair for each item."""
     match = _BLOCK_COUNTS.match(f"{key}: {text}")
     if match is not None:
         name = f"{match[1]} RAS"

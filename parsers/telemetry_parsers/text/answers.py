@@ -1,4 +1,4 @@
-"""Failure reports, texts that reveal failures, and messages that the parsers of several tools share."""
+"""Failure reports, error texts and messages that the parsers of several tools share."""
 
 from __future__ import annotations
 

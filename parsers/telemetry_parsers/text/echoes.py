@@ -101,7 +101,7 @@ def without_echoes(text: str, commands: Collection[str]) -> str:
 
 
 def _remove_echoes(text: str, is_echo: Callable[[str], bool], commands: Sequence[str]) -> str:
-    """Return the text with blank lines instead of echoes, which keeps line numbers."""
+    """Replace echoes with blank lines, so that line numbers do not change."""
     plain_text = plain(text)
     last_line = plain_text.rstrip().rpartition("\n")[2]
     ends_in_echo = (

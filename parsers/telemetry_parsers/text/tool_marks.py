@@ -36,5 +36,5 @@ def identify_tool(text: str) -> str | None:
 
 
 def foreign_tool(text: str, expected_tool: str) -> str | None:
-    """Return the tool whose identifying words the text contains, or None if they are the expected tool's."""
+    """Return the tool that printed the text, or None if it is unknown or the expected tool."""
     return None if any(mark in text for mark in TOOL_MARKS.get(expected_tool, ())) else identify_tool(text)

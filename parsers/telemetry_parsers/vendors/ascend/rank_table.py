@@ -50,7 +50,7 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class RankTable:
-    """All ranks of a job, which are used only if the status is `completed`."""
+    """All ranks of a job. They are used only if the status is `completed`."""
 
     version: str
     status: str

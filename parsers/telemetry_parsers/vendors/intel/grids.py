@@ -253,7 +253,7 @@ def _position_of(grid: _GridState, tile: str, device: int) -> int:
 
 
 def _number_in(text: str) -> str | None:
-    """Return the device's number, or the highest of its engines' numbers, or None for other text."""
+    """Return the device's number or its engines' highest number. Return None for other text."""
     device_text = text.partition(";")[0].strip()
     current = _CURRENT_VALUE.match(text)
     if current is not None or ":" not in device_text:

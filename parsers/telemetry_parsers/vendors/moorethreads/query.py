@@ -173,19 +173,19 @@ def _merge_cards(output: _QueryOutput) -> list[_Card]:
         previous = first_identity_by_index.setdefault(identity.index, identity)
         index_only_device = Device(VENDOR, identity.index)  # `-d POWER` identifies a card only by its index
         is_same = identity.index is not None and index_only_device in (identity, previous)
-        first_answer = cards.setdefault(previous if is_same else identity, card)
-        if first_answer is not card:
-            _add_keys(output, first_answer, card, is_known=identity != Device(VENDOR))
+        earlier_card = cards.setdefault(previous if is_same else identity, card)
+        if earlier_card is not card:
+            _add_keys(output, earlier_card, card, is_known=identity != Device(VENDOR))
     return list(cards.values())
 
 
-def _add_keys(output: _QueryOutput, first_answer: _Card, card: _Card, *, is_known: bool) -> None:
-    """Add the keys of `card` that are missing from `first_answer`, an earlier answer about the same card."""
-    keys = {key for key, _ in first_answer.values}
+def _add_keys(output: _QueryOutput, earlier_card: _Card, card: _Card, *, is_known: bool) -> None:
+    """Add the new keys of `card` to `earlier_card`, the same card in an earlier answer."""
+    keys = {key for key, _ in earlier_card.values}
     if not is_known or any(key in keys and (key in FIELDS or key[0] == FAN_SECTION) for key, _ in card.values):
         output.draft.add_problem(card.where, listed_twice("the card"))
     if is_known:
-        first_answer.values.extend((key, text) for key, text in card.values if key not in keys)
+        earlier_card.values.extend((key, text) for key, text in card.values if key not in keys)
 
 
 def _create_device(card: _Card) -> Device:

@@ -139,7 +139,7 @@ def _join_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
 
 
 def _blocks_of_partition(partitions: Mapping[str, list[Block]], name: str) -> list[Block] | None:
-    """Return the partition's blocks, or None. The only partition matches if it or `name` has no name."""
+    """Return the partition's blocks, or None. A single partition also matches if either name is empty."""
     if name in partitions or len(partitions) != 1:
         return partitions.get(name)
     other_name, blocks = next(iter(partitions.items()))

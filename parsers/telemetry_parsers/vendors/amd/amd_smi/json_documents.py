@@ -30,7 +30,7 @@ def cards_of(overview: Plain) -> list[Plain] | None:
 
 
 def versions_of(overview: dict[str, Plain]) -> dict[str, str]:
-    """Return the versions of the tool and of ROCm that an overview contains, by fact name."""
+    """Return the versions of the tool and ROCm in an overview, by fact name."""
     versions = _version_info(overview)
     rocm_version = versions.get("rocm version")
     texts = {
@@ -203,7 +203,7 @@ def _is_quantity(value: dict[str, Plain]) -> bool:
 
 
 def _format_value(value: Plain) -> str:
-    """Return a value as amd-smi prints it in text: a number and its unit."""
+    """Format a value as amd-smi prints it in text: a number and its unit."""
     if isinstance(value, dict):
         number_text, unit = _format_value(value.get("value", "a unit without a value:")), value.get("unit")
         has_unit = isinstance(unit, str) and units.placeholder(number_text) is None

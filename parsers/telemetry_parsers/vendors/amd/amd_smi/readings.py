@@ -205,7 +205,7 @@ class _ReadingChooser:
         self.chosen[key] = candidate if previous is None else _prefer(previous, candidate, is_repeated=is_repeated)
 
     def _stack_targets(self, entry: Entry) -> tuple[Target, ...]:
-        """Return the target for the temperature of the next memory stack or die, or ()."""
+        """Return the temperature target of the next memory stack or die, if any."""
         if entry.path not in STACK_LABELS:
             return ()
         self._stack_counts[entry.path] += 1

@@ -120,7 +120,7 @@ class _CsvParser:
 
 
 def _cell_items(path: Path, cell: str) -> list[tuple[Path, str]]:
-    """Return a cell's values with their paths, one for each item of a list."""
+    """Return (path, text) pairs for a cell: one for each item if the cell is a list."""
     if path == _PATHS_BY_NAME["process_info"] and units.placeholder(cell) is not None:
         return []  # processes have rows of their own
     if path[0] in _PAGES and _PAGE_ADDRESS in cell:

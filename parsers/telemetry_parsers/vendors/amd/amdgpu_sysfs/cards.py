@@ -60,7 +60,7 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
         if name in card.files:
             value = values.value_in(card.files[name], target)
             draft.set_value(
-                position, target, _check_power(position, value, draft) if target.key in _POWER_METRICS else value
+                position, target, _valid_power(position, value, draft) if target.key in _POWER_METRICS else value
             )
     _read_sensors(position, card, draft)
     _read_clocks(position, card, draft)
@@ -72,7 +72,7 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
     for item in _gpu_metrics_readings(card, draft):
         if not item.partition:
             is_power = item.metric in _POWER_METRICS
-            value = _check_power(position, item.value, draft) if is_power else item.value
+            value = _valid_power(position, item.value, draft) if is_power else item.value
             draft.add_reading(reading(position, item.metric, value, item.label))
     power_kind = power_kind or _store_main_power(position, draft)
     if power_kind:
@@ -81,14 +81,14 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
         draft.replace_device(position, replace(device, facts=tuple(sorted(facts.items()))))
 
 
-def _check_power(position: int, value: Value, draft: Draft) -> Value:
+def _valid_power(position: int, value: Value, draft: Draft) -> Value:
     """Return the power. 0 W is absent if the card has no limit."""
     has_limit = isinstance(draft.value(position, "power_cap_watts"), float)
     return Absent.NOT_SUPPORTED if value == 0.0 and not has_limit else value
 
 
 def read_partition(position: int, partition: str, card: CardFiles, draft: Draft) -> None:
-    """Add the readings of a partition, which the card's file gpu_metrics contains."""
+    """Add a partition's readings from the card's file gpu_metrics."""
     for item in _gpu_metrics_readings(card, draft):
         if str(item.partition) == partition:
             draft.add_reading(reading(position, item.metric, item.value, item.label))

@@ -178,7 +178,7 @@ class BlobReading:
 
 
 class UnknownBlobError(ValueError):
-    """Content of gpu_metrics whose version is unknown, or whose size does not match its version."""
+    """The version of gpu_metrics is unknown, or the size does not match it."""
 
 
 def content_of(data: object) -> bytes:

@@ -104,7 +104,7 @@ def _read_version(text: ToolText, draft: Draft) -> bool:
 
 
 def _report_on_unsupported_query(output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return an empty report for a query that this card does not support, or None."""
+    """Return an empty report if this card does not support the query, else None."""
     first_line = next((line.text.lower() for line in lines if line.text.strip()), "")
     return Report() if output.target and any(phrase in first_line for phrase in _UNSUPPORTED) else None
 
@@ -136,7 +136,7 @@ _TOOL = Tool(
 )
 
 
-def _per_card(name: str, kind: str, interval: float, *, first_chip: bool = False) -> Poll:
+def _poll_per_card(name: str, kind: str, interval: float, *, first_chip: bool = False) -> Poll:
     """Return a poll that calls the tool once for each card."""
     line = (TOOL, "info", "-t", kind, "-i", "{card}")
     lines = ((*line, "-c", "0"), line) if first_chip else (line,)
@@ -150,16 +150,16 @@ PARSER = parser_of(
     _TOOL,
     Poll("readings", Command(alternatives=((TOOL, "info"),), folders=_FOLDERS)),
     Poll("mapping", _MAPPING, "inventory", 300.0, lists_devices=False),
-    _per_card("usages", "usages", 60.0),
-    _per_card("common", "common", 60.0),
-    _per_card("memory", "memory", 60.0),
-    _per_card("temperatures", "temp", 120.0),
-    _per_card("voltage", "volt", 120.0),
-    _per_card("board", "board", 300.0, first_chip=True),
-    _per_card("card", "board", 300.0),
-    _per_card("ecc", "ecc", 300.0),
-    _per_card("health", "health", 300.0, first_chip=True),
-    _per_card("pcie-errors", "pcie-err", 300.0, first_chip=True),
+    _poll_per_card("usages", "usages", 60.0),
+    _poll_per_card("common", "common", 60.0),
+    _poll_per_card("memory", "memory", 60.0),
+    _poll_per_card("temperatures", "temp", 120.0),
+    _poll_per_card("voltage", "volt", 120.0),
+    _poll_per_card("board", "board", 300.0, first_chip=True),
+    _poll_per_card("card", "board", 300.0),
+    _poll_per_card("ecc", "ecc", 300.0),
+    _poll_per_card("health", "health", 300.0, first_chip=True),
+    _poll_per_card("pcie-errors", "pcie-err", 300.0, first_chip=True),
     more_metrics=("processes", "retired_pages_pending"),
     is_kept=_is_added,
 )

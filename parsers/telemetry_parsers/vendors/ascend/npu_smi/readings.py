@@ -150,7 +150,7 @@ class Evidence:
 
 def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> None:
     """Add the readings of a block to the draft, and report its unknown keys."""
-    is_ambiguous = _is_hbm_capacity_missing(block)
+    is_ambiguous = _is_memory_ambiguous(block)
     memory_kind = None if is_ambiguous else _memory_kind(block, evidence)
     if memory_kind is None and evidence.is_complete and _has_memory(block):
         text = "HBM's capacity is missing" if is_ambiguous else "the text does not show whether the chip has HBM"
@@ -212,8 +212,8 @@ def _memory_kind(block: Block, evidence: Evidence) -> int | None:
     return _DDR if has_no_hbm or not may_have_hbm else None
 
 
-def _is_hbm_capacity_missing(block: Block) -> bool:
-    """Return whether the kind of memory is unknown, because HBM is printed without a capacity."""
+def _is_memory_ambiguous(block: Block) -> bool:
+    """Return whether HBM and DDR are printed, but not the HBM's capacity."""
     has_hbm = any(_MEMORY_KEYS[key][0] == _HBM for key in block if key in _MEMORY_KEYS)
     capacity = block.get("hbm capacity")
     has_ddr = "ddr capacity" in block and not _is_zero(block, "ddr capacity")

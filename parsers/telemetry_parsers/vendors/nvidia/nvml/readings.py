@@ -133,7 +133,7 @@ def _is_at_most_gpu_power(answer: Plain, average: Plain) -> bool:
 
 
 def _absence_of_memory_power(answer: Plain, average: Plain) -> Absent | None:
-    """Return why the memory's power is invalid, or None if it is not."""
+    """Return why the memory's power is invalid, or None if it is valid."""
     memory_power, card_power = number(answer), number(average)
     if isinstance(memory_power, Absent) or memory_power < 0:
         return None  # the value is reported unchanged
