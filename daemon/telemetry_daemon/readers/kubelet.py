@@ -1,4 +1,4 @@
-"""Reads from the kubelet which devices each container has, and reads the node's files about pods."""
+"""Reads each container's devices from the kubelet, and the node's files about pods."""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ class CommandReader:
         return _PlannedRun(shlex.join(line), target, launch_request, lock)
 
     def _run_once(self, planned: _PlannedRun, request: Command, results: _PollResults) -> None:
-        """Run the tool once and store the output, or raise _PollFailedError if later runs would fail."""
+        """Run the tool once and store the output. Raises _PollFailedError if later runs would fail, too."""
         self._raise_if_late(planned, results)
         process = self._start_tool(planned)
         planned.lock.write_holder(process.pid)

@@ -96,7 +96,7 @@ class ChosenCommand:
 
 @dataclass(slots=True)
 class _RejectedLines:
-    """Which command lines of a request the tool has rejected: those before `start_index`."""
+    """The rejected command lines of a request, which are those before `start_index`."""
 
     tools: tuple[Tool | None, ...]
     start_index: int = 0
@@ -105,7 +105,7 @@ class _RejectedLines:
 
 
 class CommandLineChooser:
-    """Chooses among the alternative command lines of each request of a source."""
+    """Chooses one of the alternative command lines of a request."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -127,7 +127,7 @@ class CommandLineChooser:
         return None
 
     def reject(self, request: Command) -> bool:
-        """Reject the last used line, and return whether another can be tried."""
+        """Reject the command line that was used last, and return whether another can be tried."""
         rejected = self._rejected.get(request)
         if rejected is None:
             return False

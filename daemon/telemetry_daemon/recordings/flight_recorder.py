@@ -87,7 +87,7 @@ class FlightRecorder:
             log.warning("the flight recorder had no time to write", extra={"file": pending.name})
 
     def _schedule_file(self, alarm: Alarm, now: float) -> None:
-        """Schedule or postpone a file, or the rewrite of the last file."""
+        """Schedule a new file, postpone the pending one, or schedule the rewrite of the last one."""
         pending = self._pending if self._pending is not None and not self._pending.is_rewrite else None
         counted = self._policy.start_burst(alarm, None if pending is None else pending.counted)
         name = flights.file_name(self._clock.wall(), alarm.cause)

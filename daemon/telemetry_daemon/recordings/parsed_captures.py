@@ -78,7 +78,7 @@ class StoreFeed:
         self._changes = ChangeLog()
 
     def add_sources(self) -> None:
-        """Add the sources, and show no devices until their inventory polls have reported."""
+        """Add the sources. Their devices are shown after the inventory polls have reported."""
         inventory_polls = {key: self._parsers[key[0]].vendor for key in self._intervals if self._lists_devices(key)}
         for name, parser in self._parsers.items():
             facts = SourceFacts(name, parser.vendor, parser.gives, any(source == name for source, _ in inventory_polls))

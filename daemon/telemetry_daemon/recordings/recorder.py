@@ -253,7 +253,7 @@ def _has_output(capture: Capture) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Status:
-    """A status line between captures. `round_ended` is when all polls had run, or None."""
+    """A status line between captures. `round_ended` is the time at which all polls had run."""
 
     lost_count: int
     round_ended: float | None

@@ -44,7 +44,7 @@ _EOF_BY_SYNTAX: Mapping[Syntax, bytes] = {Syntax.TEXT: b"", Syntax.OPENMETRICS: 
 
 @dataclass(frozen=True, slots=True)
 class _MetricsPage:
-    """A page of metrics. `tail` is read at each request."""
+    """A page of metrics. `tail` returns its end, which is not cached."""
 
     cache_key: str
     render: PageRenderer

@@ -54,7 +54,7 @@ class UsageLedger(Protocol):
         """Count an event for the owners of its device."""
 
     def forget(self, device_id: str) -> None:
-        """Remove a forgotten device."""
+        """Remove the device."""
 
 
 class DeviceObserver(Protocol):
@@ -186,7 +186,7 @@ class Accumulator:
         return with_readings(device, device.facts, Readings.of(device.readings).extended(added)) if added else device
 
     def forget(self, device_id: str) -> None:
-        """Drop all counts, events and history of a forgotten device."""
+        """Drop all counts, events and history of the device."""
         self._devices.pop(device_id, None)
         self.events.forget(device_id)
         self._links.forget(device_id)

@@ -57,7 +57,7 @@ class OpenEvents:
         return replace(self, codes=tuple(times), times=tuple(times.values()))
 
     def survives(self, boot: str) -> bool:
-        """Return whether the events stay open, because the boot ID is unchanged or unknown."""
+        """Return whether the boot ID is unchanged or unknown, so that the events stay open."""
         return "" in (boot, self.boot) or boot == self.boot
 
     def is_repaired(self, binding: int | None, counters: _Counters) -> bool:
@@ -155,7 +155,7 @@ class Events:
         return opened.codes if opened is not None else ()
 
     def forget(self, device_id: str) -> None:
-        """Drop all events of a forgotten device."""
+        """Drop all events of the device."""
         self._open.pop(device_id, None)
         self._event_counts.pop(device_id, None)
         self._newest_devices.pop(device_id, None)

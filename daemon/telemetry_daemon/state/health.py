@@ -208,7 +208,7 @@ class SourceFacts:
 
     @classmethod
     def from_parser(cls, parser: Parser) -> SourceFacts:
-        """Return the facts about a parser's source."""
+        """Return the description of a parser's source."""
         lists_devices = any(poll.lists_devices for poll in parser.polls)
         return cls(parser.name, parser.vendor, parser.gives, lists_devices)
 

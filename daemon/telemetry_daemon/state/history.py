@@ -244,7 +244,7 @@ class History:
                 self._begin_slot(self._open_slot, is_valid=True)
 
     def forget(self, device_id: str) -> None:
-        """Drop the history of a forgotten device."""
+        """Drop the history of the device."""
         with self._lock:
             self._devices.pop(device_id, None)
             events = [event for event in self._events if event.id != device_id]

@@ -126,12 +126,12 @@ class Ledger:
         return tuple(completed)
 
     def close(self) -> None:
-        """Complete the records of all waiting owners, because the daemon exits."""
+        """Complete the records of owners without current cards, because the daemon exits."""
         for entry in list(self._waiting):
             self._complete_entry(entry)
 
     def forget(self, device_id: str) -> None:
-        """Remove a forgotten card after attributing its use to the owners."""
+        """Remove a card after attributing its use to the owners."""
         if device_id in self._devices:
             self._remove_card(device_id)
         card = self._cards.pop(device_id, None)
@@ -245,7 +245,7 @@ class Ledger:
         del self._entries[entry.key]
         last_seen = (entry.last_seen if entry.missing_since is not None else None) or RecordedTime(self._wall, "seen")
         entry.end = RecordedTime(min(last_seen.time, start.time), last_seen.told_by)
-        entry.cut_gap(entry.end.time)
+        entry.shorten_last_gap(entry.end.time)
         self._remove_from_cards(entry, self._to_monotonic(start.time))
 
     def _end_owner(self, claim: Claim, devices: Sequence[MergedDevice]) -> None:
@@ -262,7 +262,7 @@ class Ledger:
             return
         del self._entries[entry.key]
         entry.end = RecordedTime(end_time, "hook")
-        entry.cut_gap(end_time)
+        entry.shorten_last_gap(end_time)
         self._remember_end(entry.key, end_time)
         self._remove_from_cards(entry, self._to_monotonic(end_time))
 

@@ -202,7 +202,7 @@ class LedgerCard(Generic[_Holder]):
         return tallies
 
     def preliminary_tallies(self, metrics: Iterable[str] | None = None) -> Tallies[_Holder]:
-        """Return the tallies of unsettled use, which are current for the given metrics."""
+        """Return the tallies of unsettled use. Only the given metrics are up to date."""
         for metric in self._curves if metrics is None else metrics:
             curve = self._curves.get(metric, _NO_NUMBERS)
             start = self._tallied_numbers.get(metric, 0)
@@ -244,7 +244,7 @@ class _UncountedEnergy:
         self._joules += seconds * (segment.begin_value + segment.end_value) / 2.0
 
     def clear(self, step: float = 0.0) -> None:
-        """Reset the energy to 0. `step` is by how much the counter grew."""
+        """Reset the energy to 0. The counter grew by `step`."""
         self._largest_step = max(self._largest_step, step)
         self.segments, self._seconds, self._joules = [], 0.0, 0.0
 

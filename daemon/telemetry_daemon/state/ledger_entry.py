@@ -130,8 +130,8 @@ class Entry:
         else:
             self.gaps.append(Gap(start, end, seconds))
 
-    def cut_gap(self, end: float) -> None:
-        """Shorten the last gap so that it ends by this Unix time."""
+    def shorten_last_gap(self, end: float) -> None:
+        """Shorten the last gap so that it ends at this Unix time or earlier."""
         gap = self.gaps[-1] if self.gaps else None
         if gap is not None and gap.end > end:
             self.gaps[-1] = Gap(gap.start, max(gap.start, end), max(0.0, min(gap.seconds, end - gap.start)))
@@ -141,7 +141,7 @@ class Entry:
         return self.last_seen if is_absent else None
 
     def record(self, hostname: str, recent: Mapping[str, Tally]) -> JobRecord:
-        """Return the job record. `recent` is the unsettled use by device id, which is included."""
+        """Return the job record, including the unsettled use (`recent`, by device id)."""
         card_shares = [_to_card_share(use, recent.get(use.id, Tally())) for use in self.card_uses.values()]
         cards = tuple(card for card in card_shares if card.seconds or card.readings or card.events)
         return JobRecord(
@@ -181,7 +181,7 @@ def reported_start(allocation: Allocation, wall_time: float) -> RecordedTime | N
 
 
 def is_later_run(entry: Entry, start: RecordedTime) -> bool:
-    """Return whether the start is that of a later run of the owner, according to the hook."""
+    """Return whether the hook reports that the owner has started again."""
     return start.told_by == "hook" == entry.start.told_by and start.time > entry.start.time + START_TOLERANCE_SECONDS
 
 

@@ -128,7 +128,7 @@ class CardSlot:
         self._pause_seconds = pause_seconds
         self._card: Card | None = None
         self._identity: dict[str, Plain] = {"index": index}
-        self._code = 0
+        self._lost_code = 0
         self._not_before = 0.0
         self._find_card()
 
@@ -141,7 +141,7 @@ class CardSlot:
                 return self._card.read(tier)
             except DeviceLostError as error:
                 self._mark_as_lost(error.code)
-        return {**self._identity, "lost": {"error": self._code}}
+        return {**self._identity, "lost": {"error": self._lost_code}}
 
     def was_replaced(self) -> bool:
         """Return whether the card was replaced by another."""
@@ -166,5 +166,5 @@ class CardSlot:
         if code in library.SESSION_ENDING_ERRORS:
             raise SessionEndedError(code)
         self.close()
-        self._code = code
+        self._lost_code = code
         self._not_before = self._clock() + self._pause_seconds

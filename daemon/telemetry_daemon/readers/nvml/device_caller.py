@@ -83,7 +83,7 @@ class DeviceCaller:
         return results
 
     def guarded_call(self, key: str, function: Callable[[], Any]) -> Plain:
-        """Return the function's result or error; skip the call if `key` is disabled."""
+        """Call the function unless `key` is disabled. Return its result or an error."""
         code = self.error_if_disabled(key)
         if code is not None:
             return error_result(code)

@@ -144,7 +144,7 @@ class Gpu:
         return {"processes": lists.read(self._caller), "process_utilization": utilization}
 
     def read_inventory(self) -> dict[str, Plain]:
-        """Read settings and constants."""
+        """Read the GPU's settings and constants."""
         if self._instances and current_layout(self._context.nvml, self.handle) != self._known_layout():
             self.is_outdated = True
         values = self._caller.field_results(fields.INVENTORY)

@@ -40,7 +40,7 @@ class Instance:
         self._has_succeeded = False
 
     def enable_gpm(self) -> None:
-        """Enable GPM, because this is the GPU instance's only compute instance."""
+        """Enable GPM. Call this only if the GPU instance has no other compute instance."""
         gpu_instance = self.identity["gpu_instance"]
         if isinstance(gpu_instance, int):
             self._gpm = GpmSampler(*self._gpm_arguments, gpu_instance)
@@ -71,9 +71,9 @@ class Instance:
         """Read the multiprocessor count and memory size of the instance's profile."""
         return {**self.identity, "calls": self._caller.results(calls.INVENTORY_OF_INSTANCE)}
 
-    def read_processes(self, lists: ProcessLists) -> dict[str, Plain]:
+    def read_processes(self, process_lists: ProcessLists) -> dict[str, Plain]:
         """Read the processes of the instance."""
-        return {**self.identity, "processes": lists.read(self._caller)}
+        return {**self.identity, "processes": process_lists.read(self._caller)}
 
     def close(self) -> None:
         """Free the GPM samples."""

@@ -38,7 +38,7 @@ _MAX_CAPACITY = 1 << 16
 
 
 class _ProcessEntry(ctypes.Structure):
-    """nvmlProcessInfo_t of the calls _v2 and _v3."""
+    """The structure nvmlProcessInfo_t of the calls _v2 and _v3."""
 
     _fields_ = (
         ("pid", ctypes.c_uint),

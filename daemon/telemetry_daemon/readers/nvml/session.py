@@ -38,7 +38,7 @@ class GpuSlot:
         self._not_before = 0.0
         self.identity: dict[str, Plain] = {}
         self.gpu: Gpu | None = None
-        self.code = 0
+        self.lost_code = 0
         self._find_gpu()
 
     def read(self, tier: str) -> dict[str, Plain] | None:
@@ -50,7 +50,7 @@ class GpuSlot:
                 return self._with_watch_state(tier, self.gpu.read(tier), self.gpu.bus_id)
             except DeviceLostError as error:
                 self._mark_as_lost(error.code)
-        return {**self.identity, "lost": {"error": self.code}} if self.identity else None
+        return {**self.identity, "lost": {"error": self.lost_code}} if self.identity else None
 
     def _with_watch_state(self, tier: str, result: dict[str, Plain], bus_id: str) -> dict[str, Plain]:
         """Add to the fast tier whether the GPU's events can be received."""
@@ -95,7 +95,7 @@ class GpuSlot:
         if self.gpu is not None and self.gpu.bus_id:
             self._events.add_loss(self.gpu.bus_id, code)
         self.close()
-        self.gpu, self.code = None, code
+        self.gpu, self.lost_code = None, code
         self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
         if code == codes.NO_PERMISSION:
             self._pause = DENIED_RETRY_SECONDS
@@ -152,7 +152,7 @@ class Session:
         gpus = [(slot, slot.read(tier)) for slot in self._slots]
         if self._is_library_lost():
             raise SessionEndedError(codes.UNKNOWN)
-        unseen = [[index, slot.code] for index, (slot, result) in enumerate(gpus) if result is None]
+        unseen = [[index, slot.lost_code] for index, (slot, result) in enumerate(gpus) if result is None]
         node: dict[str, Plain] = {
             "driver": self._driver,
             "library": self._library,
@@ -204,4 +204,6 @@ class Session:
 
     def _is_library_lost(self) -> bool:
         """Return whether all GPUs are lost with generic errors."""
-        return bool(self._slots) and all(slot.gpu is None and slot.code in codes.GENERIC_ERRORS for slot in self._slots)
+        return bool(self._slots) and all(
+            slot.gpu is None and slot.lost_code in codes.GENERIC_ERRORS for slot in self._slots
+        )
