@@ -150,7 +150,7 @@ def _record_daemon(
         longest_round=poll_intervals.max_round_seconds(
             (loaded_parser.parser, settings.source(loaded_parser.parser.name)) for loaded_parser in loaded.parsers
         ),
-        is_continued=lambda: progress.end_first_round(gate),
+        is_continued=lambda: progress.start_recording_time(gate),
     )
     capture_count = earlier_count = 0
     try:
@@ -201,7 +201,7 @@ def _record_tools(
     try:
         poller.start(RealNode(loaded, clock, keep_or_stop).sources(settings))
         wait(math.inf, poller.round_check(poll_now=False))
-        if progress.end_first_round(gate):
+        if progress.start_recording_time(gate):
             wait(clock.monotonic() + arguments.duration, lambda: False)
     finally:
         poller.stop()
@@ -216,8 +216,8 @@ class _Progress:
         self._first_round_end = math.inf
         self._next_time = self.start = time.monotonic()
 
-    def end_first_round(self, gate: FirstResultGate) -> bool:
-        """Start measuring the recording time. Return whether to continue."""
+    def start_recording_time(self, gate: FirstResultGate) -> bool:
+        """Start measuring the recording time. Return whether to continue recording."""
         self._first_round_end = time.monotonic()
         return gate.is_open or bool(gate.failures)
 

@@ -28,9 +28,9 @@ _WITHOUT_DEVICES: frozenset[State] = frozenset({"missing", "not_mine", "no_devic
 
 @dataclass(frozen=True, slots=True)
 class FastPollNeed:
-    """Whether the fast polls of an expensive tool are needed, and since when."""
+    """Whether the need for fast polls of an expensive tool exists, and since when."""
 
-    is_needed: bool = True
+    exists: bool = True
     since: float = float("-inf")
 
 
@@ -59,7 +59,7 @@ def current_interval(poll: Poll, settings: SourceSettings, state: State | None, 
     # Looking for a tool is cheap, but looking for a library starts a process.
     if state in _WITHOUT_DEVICES and not (state == "missing" and isinstance(poll.request, Command)):
         interval = max(interval, LOOK_AGAIN_SECONDS)
-    if poll.tier == "fast" and (settings.mode == "inventory" or (settings.mode == "auto" and not need.is_needed)):
+    if poll.tier == "fast" and (settings.mode == "inventory" or (settings.mode == "auto" and not need.exists)):
         interval = max(interval, INVENTORY_SECONDS)
     return interval
 
@@ -89,8 +89,8 @@ def _core_origins(readings: Readings) -> set[str]:
 
 
 def updated_need(need: FastPollNeed, mode: Mode, *, covered: bool, now: float) -> FastPollNeed:
-    """Return whether fast polls are needed from `now` on."""
-    if mode != "auto" or need.is_needed != covered:
+    """Return the need for fast polls from `now` on."""
+    if mode != "auto" or need.exists != covered:
         return need
     if covered and now - need.since < CHANGE_MODE_AFTER_SECONDS:
         return need

@@ -227,7 +227,7 @@ class Poller:
         if source is None:
             return  # the source was removed after the job became due
         key = (name, poll.name)
-        if not self._needs.get(name, FastPollNeed()).is_needed:
+        if not self._needs.get(name, FastPollNeed()).exists:
             # If the cheaper source has failed, this source must be polled.
             self._update_need(source)
         health = self._store.health_of(key)
@@ -310,10 +310,10 @@ class Poller:
         covered = has_others and poll_intervals.is_covered(self._store.snapshot(), source.name, vendor)
         updated = poll_intervals.updated_need(need, source.settings.mode, covered=covered, now=self._clock.monotonic())
         self._needs[source.name] = updated
-        if updated.is_needed != need.is_needed:
+        if updated.exists != need.exists:
             text = (
                 "polled at its normal interval"
-                if updated.is_needed
+                if updated.exists
                 else "polled rarely: a cheaper source reports its core readings"
             )
             log.info(text, extra={"source": source.name})
