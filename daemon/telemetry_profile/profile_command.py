@@ -187,7 +187,7 @@ def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
 
 
 def _summarize(profile: Profile, arguments: argparse.Namespace) -> ProfileSummary:
-    members = _with_begin(profile.members, arguments.begin)
+    members = _with_derived_times(profile.members, arguments.begin)
     profile = replace(profile, members=members)
     rank_steps = tuple(usual_step_of(member) for member in members)
     achieved = tuple(achieved_flops(rank_step, arguments.flops_per_step, arguments.dtype) for rank_step in rank_steps)
@@ -195,7 +195,7 @@ def _summarize(profile: Profile, arguments: argparse.Namespace) -> ProfileSummar
     return ProfileSummary(profile, rank_steps, achieved, _read_card_telemetry(members, arguments), telemetry)
 
 
-def _with_begin(members: tuple[Member, ...], begin: float | None) -> tuple[Member, ...]:
+def _with_derived_times(members: tuple[Member, ...], begin: float | None) -> tuple[Member, ...]:
     """Derive the members' unknown Unix times from `begin`, the time of the first activity."""
     starts = [member.device.begin_ns for member in members if member.begin_unix_ns is None]
     known_starts = [start for start in starts if start is not None]

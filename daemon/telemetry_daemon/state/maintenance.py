@@ -95,7 +95,7 @@ class MaintenanceState:
             self._write_lock.release()
 
     def _expire(self) -> Maintenance:
-        """Return the current maintenance, and log its end once."""
+        """Log the end of the maintenance once, and return the current maintenance."""
         with self._lock:
             current = self._current()
             if self._was_on and not current.is_on:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from telemetry_parsers.model import Problem
 from telemetry_profile.facts.intervals import Executions, Interval
 from telemetry_profile.facts.kernel_kinds import is_data_wait, is_step
-from telemetry_profile.facts.splits import Launches, Splitter, first_collective_of, gaps_of
+from telemetry_profile.facts.splits import Launches, Splitter, first_collective_of, gaps_and_rest
 from telemetry_profile.format_contract import (
     Call,
     Card,
@@ -237,7 +237,7 @@ class Timeline:
         begin, end = splitter.span()
         whole_split = self._with_launches(splitter.split(begin, end), None, is_only_device=is_only_device)
         span_and_collective = first_collective_of(device_work.executions["communication"], splitter)
-        gaps, without_gaps = gaps_of(splitter, span_and_collective and span_and_collective[0])
+        gaps, without_gaps = gaps_and_rest(splitter, span_and_collective and span_and_collective[0])
         return Device(
             device_work.card, device_work.rank, begin, end, whole_split, tuple(steps), _kernels_of(device_work),
             first_collective=span_and_collective and span_and_collective[1],

@@ -1,4 +1,4 @@
-"""Divides the time of one device into parts, steps and long gaps."""
+"""Computes how one device spent its time, and finds its steps and long gaps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MIN_LAUNCHED = 0.5  # if launches are known for less of the work, the host's cl
 
 
 class Splitter:
-    """Divides spans of one device into parts."""
+    """Computes how one device spent spans of time."""
 
     def __init__(self, executions: Mapping[Work, Executions], waits: Intervals | None) -> None:
         self._fused = executions["fused"].union()
@@ -96,7 +96,7 @@ def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Int
     return span, FirstCollective(lengths[index], splitter.split_without([span]))
 
 
-def gaps_of(splitter: Splitter, first_collective: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
+def gaps_and_rest(splitter: Splitter, first_collective: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
     """Return the long gaps, and how the device spent the rest of the time."""
     begin, end = splitter.span()
     gaps = splitter.long_gaps(begin, end)

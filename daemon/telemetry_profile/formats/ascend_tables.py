@@ -125,7 +125,7 @@ def _core_count(printed: str) -> str:
     return printed if count_of(printed) else ""
 
 
-class _Ranks:
+class _StepsOfRanks:
     """Collects the steps of each rank and card."""
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ def _split(compute: int | None, communication: int | None, exposed: int | None, 
 
 
 def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
-    rows, ranks = CsvRows(lines, _STEP_HEADINGS), _Ranks()
+    rows, ranks = CsvRows(lines, _STEP_HEADINGS), _StepsOfRanks()
     for row in rows:
         if row.get("Type", "rank") != "rank":  # a stage, whose ranks have their own rows
             continue
@@ -193,7 +193,7 @@ def _recognises_analysis(schema: Schema) -> bool:
 
 
 def _read_analysis(tables: Tables) -> Facts:
-    ranks, links = _Ranks(), LinkSums()
+    ranks, links = _StepsOfRanks(), LinkSums()
     for table in _STEP_TABLES:
         for step, kind, rank, card, *times in records(tables, table, _STEP_COLUMNS):
             split = _split(*(_scaled(time, US) for time in times))

@@ -133,8 +133,8 @@ def _create_facts(name: str, rank: int | None, steps: Sequence[Step], problems: 
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
-    """The headings of one kind of file."""
+class _Headings:
+    """The headings of a table of operators."""
 
     name: str
     time: str
@@ -147,51 +147,51 @@ class _Layout:
         return {self.name, self.time, *filter(None, (self.count, self.longest))} <= set(cells)
 
 
-# The first layout that fits is used. `op_total_time` of a GPU operator is the host's launch time (see
+# The first headings that fit are used. `op_total_time` of a GPU operator is the host's launch time (see
 # `op_host_cost_time` in MindSpore's data_saver.h).
-_LAYOUTS = (
-    _Layout("name", "total_duration(us)", US, "occurrences", "max_duration(us)"),
-    _Layout("op_full_name", "cuda_activity_cost_time(us)", US, "cuda_activity_call_count"),
-    _Layout("op_type", "total_time(us)", US, "type_occurrences", is_host=True),
-    _Layout("full_op_name", "op_total_time(ms)", MS, "op_occurrences", is_host=True),
-    _Layout("op_type", "total_compute_time", MS, "type_occurrences", is_host=True),
-    _Layout("op_type", "execution_time", MS, "execution_frequency"),
-    _Layout("full_op_name", "execution_time", MS),
-    _Layout("kernel_type", "execution_time", MS, "execution_frequency"),
-    _Layout("kernel_type", "execution_time", MS),
-    _Layout("full_kernel_name", "execution_time", MS),
-    _Layout("full_kernel_name", "task_duration", MS),
+_OPERATOR_HEADINGS = (
+    _Headings("name", "total_duration(us)", US, "occurrences", "max_duration(us)"),
+    _Headings("op_full_name", "cuda_activity_cost_time(us)", US, "cuda_activity_call_count"),
+    _Headings("op_type", "total_time(us)", US, "type_occurrences", is_host=True),
+    _Headings("full_op_name", "op_total_time(ms)", MS, "op_occurrences", is_host=True),
+    _Headings("op_type", "total_compute_time", MS, "type_occurrences", is_host=True),
+    _Headings("op_type", "execution_time", MS, "execution_frequency"),
+    _Headings("full_op_name", "execution_time", MS),
+    _Headings("kernel_type", "execution_time", MS, "execution_frequency"),
+    _Headings("kernel_type", "execution_time", MS),
+    _Headings("full_kernel_name", "execution_time", MS),
+    _Headings("full_kernel_name", "task_duration", MS),
 )
 
 
-def _find_layout(cells: Sequence[str]) -> _Layout | None:
-    return next((layout for layout in _LAYOUTS if layout.fits(cells)), None)
+def _find_headings(cells: Sequence[str]) -> _Headings | None:
+    return next((headings for headings in _OPERATOR_HEADINGS if headings.fits(cells)), None)
 
 
 def _recognises_operators(clue: Clue) -> bool:
     """Return whether a file contains operators or their sums by type."""
-    return _SUMS_BY_TYPE.match(clue.name) is not None or _find_layout(first_cells(clue.text)) is not None
+    return _SUMS_BY_TYPE.match(clue.name) is not None or _find_headings(first_cells(clue.text)) is not None
 
 
 def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
-    layout = _find_layout(first_cells(clue.text))
-    if layout is None:
+    headings = _find_headings(first_cells(clue.text))
+    if headings is None:
         return Facts("mindspore-operators", _TOOL)
-    rows = CsvRows(lines, layout.fits)
+    rows = CsvRows(lines, headings.fits)
     sums: dict[str, Kernel] = {}
     for row in rows:
-        name, time = row[layout.name], cell_ns(row[layout.time], layout.unit)
-        count = count_of(row[layout.count]) if layout.count else 1
+        name, time = row[headings.name], cell_ns(row[headings.time], headings.unit)
+        count = count_of(row[headings.count]) if headings.count else 1
         if time is None or count is None or not name:
             rows.count_damaged_row()
             continue
         if len(sums) >= MAX_NAMES and name not in sums:
             name = OTHERS
-        longest = cell_ns(row[layout.longest], layout.unit) if layout.longest else time if count == 1 else None
+        longest = cell_ns(row[headings.longest], headings.unit) if headings.longest else time if count == 1 else None
         kernel, previous = Kernel(name, work_of(name.rpartition("/")[2]), count, time, longest), sums.get(name)
         sums[name] = kernel if previous is None else previous.plus(kernel)
     facts = Facts("mindspore-operators", _TOOL, problems=rows.problems())
-    if layout.is_host or not sums:
+    if headings.is_host or not sums:
         return replace(facts, calls=tuple(Call(name, kernel.calls, kernel.total_ns) for name, kernel in sums.items()))
     return replace(facts, devices=(Device(rank=_rank(_ANY_RANK, clue), kernels=largest_first(sums.values())),))
 

@@ -63,19 +63,19 @@ class Evidence:
     hints: Sequence[Hint]
     names: str = ""  # what sentences call `ranks` if the files contain more ranks
 
-    def total(self, part: str) -> int | None:
+    def total(self, field_name: str) -> int | None:
         """Return the sum of a `Split` field over the ranks, or None if any value is unknown."""
-        values = [getattr(rank_step.split, part) for rank_step in self.ranks]
+        values = [getattr(rank_step.split, field_name) for rank_step in self.ranks]
         return sum(values) if values and None not in values else None
 
-    def ratio(self, part: str) -> float | None:
+    def ratio(self, field_name: str) -> float | None:
         """Return a `Split` field as a share of the step."""
-        span, length = self.total("span_ns"), self.total(part)
+        span, length = self.total("span_ns"), self.total(field_name)
         return length / span if span and length is not None else None
 
-    def mean_text(self, part: str) -> str:
+    def mean_text(self, field_name: str) -> str:
         """Return the mean of a `Split` field over the ranks, such as `1.2 ms`."""
-        return human.short_duration(round((self.total(part) or 0) / len(self.ranks)))
+        return human.short_duration(round((self.total(field_name) or 0) / len(self.ranks)))
 
     @property
     def data_ratio(self) -> float | None:

@@ -80,7 +80,7 @@ class Profile:
 
 @dataclass(slots=True)
 class _DeviceInFile:
-    """What one file contains about one device."""
+    """The part of a device's results that is in one file."""
 
     result_folder: tuple[str, ...]
     file: FileFacts
