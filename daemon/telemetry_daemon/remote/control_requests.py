@@ -1,4 +1,4 @@
-"""The types of the arguments and answers of the control socket's verbs."""
+"""The types of the control socket's requests and answers."""
 
 from __future__ import annotations
 

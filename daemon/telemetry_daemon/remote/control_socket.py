@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """The handler of one verb: its argument type, and the function that returns the answer."""
+    """The type of a request's arguments, and the function that returns the answer."""
 
     arguments: type
     answer: Callable[[Any], Mapping[str, Plain]]
@@ -47,7 +47,7 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class StreamHandler:
-    """The handler of one verb: its argument type, and the function that sends a stream."""
+    """The type of a request's arguments, and the function that sends a stream."""
 
     arguments: type
     serve: Callable[[Any, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -142,7 +142,7 @@ class LedgerCard(Generic[_Holder]):
         self._timeline.set_shares(self.seen_until, shares)
 
     def extend_back(self, holder: _Holder, since: float) -> float:
-        """Move a holder's start back, but not into settled time. Return the new start."""
+        """Move a holder's start back to `since`, but not into settled time. Return the new start."""
         start_time = min(max(since, self._settled_until), self.seen_until)
         self._timeline.extend_back(holder, start_time)
         self._drop_preliminary()
