@@ -165,7 +165,7 @@ _UNDIVIDED = frozenset({"", "SPX", "N/A"})
 
 
 class CardPart(NamedTuple):
-    """The properties of a device that determine its share of its card's peak rates."""
+    """The properties that determine a device's share of its card's peak rates."""
 
     units: float | None  # compute units of the device
     model_units: int | None  # compute units of an undivided card

@@ -119,7 +119,7 @@ def without_domain(slot: str) -> str:
 
 
 def is_same_slot(first: str, second: str) -> bool:
-    """Return whether two addresses can be equal."""
+    """Return whether two addresses may belong to the same slot."""
     return first == second or first.endswith(":" + second) or second.endswith(":" + first)
 
 

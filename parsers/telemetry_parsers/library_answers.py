@@ -81,7 +81,7 @@ class LibrarySpec:
     absences: Mapping[int, Absent]  # maps known error numbers to reasons for a missing value
 
     def draft(self) -> Draft:
-        """Return an empty draft for an answer of the library."""
+        """Return an empty draft of a report."""
         return Draft(self.vendor, _problem_by_source, index_space=self.source)
 
 

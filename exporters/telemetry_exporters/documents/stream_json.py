@@ -86,7 +86,7 @@ class DeviceJson:
 
 @dataclass(frozen=True, slots=True)
 class SourceJson:
-    """A tool, a library or a set of driver files. The event `state` is not sent for new ages of polls alone."""
+    """A tool, a library or a set of driver files. If only the ages of its polls change, `state` is not sent again."""
 
     source: Word
     """The name of the source, usually of its tool."""
@@ -138,7 +138,7 @@ class StateJson:
 
 @dataclass(frozen=True, slots=True)
 class TroublesJson:
-    """The new list of problems. Sent when the list changes, unless the event `state` is sent."""
+    """The new list of problems. Sent when the list changes, unless `state` is sent instead."""
 
     troubles: tuple[TroubleJson, ...]
 

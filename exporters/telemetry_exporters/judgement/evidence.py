@@ -55,7 +55,7 @@ class DeviceView:
         return None if isinstance(value, Absent) else value
 
     def active(self, metric: str) -> list[str]:
-        """Return the labels for which a metric is 1."""
+        """Return the labels for which the metric is 1."""
         values = self.readings.values
         return [label for label, position in self.positions.get(metric, ()) if values[position] == 1.0]
 
@@ -220,7 +220,7 @@ def _down_words(count: int) -> str:
 
 
 def throttled_by(pattern_name: str, word: str) -> Evidence:
-    """Return a function that finds `word` if a throttling reason matches this pattern."""
+    """Return a function that finds `word` if a throttling reason matches the named pattern."""
     matches_reason = re.compile(pattern(pattern_name)).fullmatch
     return lambda view: [word] if any(map(matches_reason, view.active("throttled"))) else []
 

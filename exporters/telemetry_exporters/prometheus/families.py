@@ -132,7 +132,7 @@ def first_positions(snapshot: Snapshot, names: SeriesNames) -> tuple[list[int], 
 
 
 def leading_value_count(device: MergedDevice) -> int:
-    """Count the values before the device's readings, such as `info` and `up`."""
+    """Count the device's values that precede its readings, such as `info` and `up`."""
     return len(_PRESENCE[device.up])
 
 

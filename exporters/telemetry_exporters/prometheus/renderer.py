@@ -150,7 +150,7 @@ def _label_texts(shared: SharedLabels) -> Labels:
 
 
 def _line_parts(label_texts: Labels, label: str) -> tuple[str, str]:
-    """Return the labels of a line before and after the value of `label`."""
+    """Split a line's labels at the value of `label`."""
     before = [text for name, text in label_texts if name < label]
     after = [text for name, text in label_texts if name > label]
     if label:

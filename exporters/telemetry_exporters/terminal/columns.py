@@ -248,7 +248,7 @@ DEVICE_COLUMNS: tuple[Column[DeviceRow], ...] = (
 
 
 def for_vendors(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tuple[Column[_T], ...]:
-    """Return the columns. VENDOR is always visible if there are several vendors."""
+    """Make VENDOR always visible if there are several vendors."""
     if len(vendors) < 2:
         return tuple(columns)
     return tuple(replace(column, priority=-1) if column.heading == VENDOR.heading else column for column in columns)
@@ -288,7 +288,7 @@ def _min_width(column: Column[_T], full_width: int, free_width: int) -> int:
 
 
 def _grow_texts(columns: Sequence[Column[_T]], full_widths: _Widths, widths: _Widths, limit: int) -> None:
-    """Widen cut texts into the remaining width, in order of priority."""
+    """Widen columns of cut text as far as possible, in order of priority."""
     for index in sorted(
         (index for index in widths if not columns[index].max_width), key=lambda index: columns[index].priority
     ):

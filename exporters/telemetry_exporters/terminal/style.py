@@ -8,7 +8,7 @@ ABSENT = "–"
 
 
 class Colour(enum.Enum):
-    """How text is coloured, if at all."""
+    """Whether and how text is coloured."""
 
     NEVER = "never"
     ANSI = "ansi"

@@ -106,12 +106,12 @@ _LAST_BEFORE = f"last_over_time({_CARDS_BEFORE_LOSS}{_WEEK})"
 
 
 def _lasting_extreme(function: str, series: str) -> str:
-    """Return an expression for a series' extreme over ten minutes, if the series is older than five minutes."""
+    """Return an expression for a series' minimum or maximum over ten minutes. New series are omitted."""
     return f"{function}({series}[10m]) and count_over_time({series}[5m] offset 5m)"
 
 
 def _once_rule(name: str, current: str, group_labels: str, presence: str, meaning: str) -> Recording:
-    """Return a rule that stays 1 after `current` first had a result, while `presence` has one."""
+    """Return a rule that is 1 from the first result of `current` until `presence` has no result."""
     return Recording(
         name,
         f"group by ({group_labels}) ({current}) or group by ({group_labels}) (last_over_time({name}{_WEEK}))"

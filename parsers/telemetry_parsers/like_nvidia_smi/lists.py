@@ -203,7 +203,7 @@ class _Tag:
 
 
 def xml_log(shape: CardListShape) -> Shape:
-    """Return the shape of an XML log that contains the cards, sections and keys of `shape`."""
+    """Return the shape of an XML log with the same content as `shape`."""
 
     def read(text: ToolText, draft: Draft) -> bool:
         lines, open_elements = _lines_of_xml(text.lines)

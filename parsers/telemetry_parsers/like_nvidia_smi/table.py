@@ -139,7 +139,7 @@ def _read_line(state: _ScanState, line: Line) -> None:
         state.headings, state.is_in_headings, state.is_closed = [], True, False
         state.has_border = text.startswith("|") and text.endswith("|")
         _add_headings(state, line)
-    elif state.is_in_headings and "|" in text and not _starts_record(state, line):
+    elif state.is_in_headings and "|" in text and not _starts_card(state, line):
         _add_headings(state, line)
     elif state.headings and "|" in text and text.count("|") <= _MAX_CELLS:
         state.is_in_headings = state.is_closed = False
@@ -179,7 +179,7 @@ def _add_headings(state: _ScanState, line: Line) -> None:
     state.headings.append(readers)
 
 
-def _starts_record(state: _ScanState, line: Line) -> bool:
+def _starts_card(state: _ScanState, line: Line) -> bool:
     """Return whether this line is a card's first line."""
     cells = [texts for _, texts in _read_row(state, line, 0) if texts is not None]
     return bool(cells and cells[0]) and (_index_in(cells) is not None or _has_address(cells))

@@ -46,7 +46,7 @@ class DeviceOwners:
 
 @dataclass(frozen=True, slots=True)
 class NodeOwners:
-    """The owners of each device, and each source's problems and number of unresolved claims."""
+    """Each device's owners, and the problems and unresolved claims of each source."""
 
     devices: tuple[DeviceOwners, ...] = ()
     problems: tuple[tuple[str, Problem], ...] = ()

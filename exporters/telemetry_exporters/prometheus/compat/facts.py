@@ -97,10 +97,10 @@ def prefixed(prefix: str, label_value: Fact) -> Fact:
 
 
 def numbered(prefix: str) -> Fact:
-    """Use the card's number with a prefix, such as `nvidia0`."""
+    """Add a prefix to the card's number, as in `nvidia0`."""
     return lambda context: f"{prefix}{number(context)}"
 
 
 def numbered_from_1(prefix: str, suffix: str = "") -> Fact:
-    """Use the card's index, counted from 1, between a prefix and a suffix."""
+    """Add a prefix and a suffix to the card's index, counted from 1."""
     return lambda context: f"{prefix}{1 + (context.card.index or 0)}{suffix}"

@@ -165,7 +165,7 @@ class StateNumber(_MetricFormula):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same number for each device. The labels contain the information."""
+    """A constant, for metrics whose information is in their labels."""
 
     number: float = 1.0
     readings: tuple[str, ...] = ("info",)

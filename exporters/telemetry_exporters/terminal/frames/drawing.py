@@ -59,7 +59,7 @@ def bar(ratio: float, width: int, glyphs: Glyphs) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The half hour before the slot `end`. `phase` keeps the edges of its parts fixed while it moves."""
+    """The half hour before the slot `end`. `phase` aligns the edges of its parts."""
 
     end: int
     phase: int

@@ -135,7 +135,7 @@ def _start_filtering(state: State, _: Size) -> State:
 
 
 def _sort_by_next(step: int) -> Callable[[State, Size], State]:
-    """Return an action that moves the sort order by `step` columns."""
+    """Return an action that sorts by another column, `step` columns further."""
 
     def action(state: State, size: Size) -> State:
         choices = ("", *layout(state, size).body.headings)

@@ -98,7 +98,7 @@ def _wrap_word(prefix: str, text: str, width: int, style: Style) -> Iterator[Lin
 
 
 def wrap_parts(parts: Sequence[str], width: int, separator: str = "   ") -> Iterator[str]:
-    """Yield lines of joined parts, which are never split."""
+    """Join parts into lines without splitting a part."""
     line = ""
     for part in parts:
         longer = line + separator + part if line else part

@@ -49,7 +49,7 @@ class Listing(Generic[_T]):
         return [item for item in items if all(_matches(word, f" {self.search_text(item)}".lower()) for word in words)]
 
     def _headings_with_arrow(self, options: ViewOptions) -> Mapping[str, str]:
-        """Return headings with an arrow, by heading, for the sorted column and its group."""
+        """Map the headings of the sorted group to headings with an arrow."""
         column = next((column for column in self.columns if options.sort and column.heading == options.sort), None)
         if column is None:
             return {}
