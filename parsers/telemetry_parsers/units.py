@@ -109,7 +109,7 @@ def quantity(text: str, units: Units, unit: str | None = None) -> Value:
 
 
 def find_unit(unit: str, units: Units) -> str | None:
-    """Return the key of `units` that equals `unit` except for case, or None."""
+    """Find `unit` among the keys of `units`, ignoring case. Return None if it is missing."""
     if unit in units:
         return unit
     return next((name for name in units if name.lower() == unit.lower()), None)

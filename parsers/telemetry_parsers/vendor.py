@@ -1,4 +1,4 @@
-"""Types that describe a vendor to the daemon, the deployment files, the documentation and the simulator."""
+"""Types that describe a vendor to the daemon, deployment files, documentation and simulator."""
 
 from __future__ import annotations
 

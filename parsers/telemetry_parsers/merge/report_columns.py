@@ -62,7 +62,7 @@ class ReportColumns:
 
 
 def create_columns(names: Names, plugin_metrics: Mapping[str, Metric]) -> ReportColumns:
-    """Return the columns of a report whose readings have these names."""
+    """Create the columns of a report from the names of its readings."""
     metrics = {key: BY_KEY.get(key) or plugin_metrics.get(key) for key in names[1] if key not in MERGE_METRICS}
     limits_of = {key: limits(metric) for key, metric in metrics.items() if metric is not None}
     counter_keys = {key for key, metric in metrics.items() if metric is not None and metric.kind == "counter"}

@@ -1,4 +1,4 @@
-"""Parses files that map cards to jobs, which schedulers write for other exporters."""
+"""Parses files that schedulers write for other exporters. The files map cards to jobs."""
 
 from __future__ import annotations
 

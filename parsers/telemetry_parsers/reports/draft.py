@@ -156,7 +156,7 @@ class Draft:
             self.add_problem(where, self.wording(item, text))
 
     def add_reading(self, item: Reading) -> None:
-        """Add a reading, unless the draft has a number for its metric and label."""
+        """Add a reading. An earlier number for its metric and label is kept."""
         readings = self._readings[item.device or 0]
         key = (item.metric, item.label)
         previous = readings.get(key)

@@ -37,7 +37,7 @@ def report_on(
 def _report_on_runs(
     capture: Capture, read: Callable[[Output], Report], no_output: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """Return one report on all outputs. They keep typed commands, which may separate answers."""
+    """Return one report on all outputs. Typed commands are kept, because they may separate answers."""
     refusal = reader_failure(capture)
     if refusal is not None:
         return refusal

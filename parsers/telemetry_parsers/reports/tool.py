@@ -35,7 +35,7 @@ class ToolText:
 
     @property
     def all_lines(self) -> list[Line]:
-        """Return all lines of the output: those of standard output, then those of standard error."""
+        """Return the lines of standard output, followed by those of standard error."""
         return [*lines(self.output.text), *lines(self.output.stderr, "stderr")]
 
 
@@ -150,6 +150,6 @@ class Tool:
     finish: Callable[[Report, Output], Report] = _unchanged
 
     def draft(self) -> Draft:
-        """Return an empty draft for output of the tool."""
+        """Return an empty draft of a report on this tool's output."""
         space = self.name if self.index_space is None else self.index_space
         return Draft(self.vendor, self.wording, self.words, space)

@@ -28,7 +28,7 @@ class Listing:
     is_cut: bool = False  # the text is truncated, so cards may be missing
 
     def ensure_card(self, index: int) -> list[Entry]:
-        """Return the entries of a card, which is added if it is missing."""
+        """Return the entries of a card. Add the card if it is missing."""
         return self.cards.setdefault(index, [])
 
     def add_problem(self, where: str, text: str) -> None:

@@ -93,7 +93,7 @@ def without_notes(text: str) -> str:
 
 
 def without_echoes(text: str, commands: Collection[str]) -> str:
-    """Remove prompts, echoes of these commands, and the messages of ssh, kubectl and sudo from the text."""
+    """Remove prompts, echoes of these commands, and messages of ssh, kubectl and sudo."""
     used_commands = [command for command in commands if command in text]
     return _remove_echoes(
         text, lambda row: _is_note(row) or _echoed_command(row, used_commands) is not None, used_commands

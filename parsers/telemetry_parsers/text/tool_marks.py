@@ -31,7 +31,7 @@ TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
 
 
 def identify_tool(text: str) -> str | None:
-    """Return the first tool in TOOL_MARKS whose identifying words the text contains, or None."""
+    """Return the tool that printed the text, or None if it contains no tool's identifying words."""
     return next((tool for tool, marks in TOOL_MARKS.items() if any(mark in text for mark in marks)), None)
 
 

@@ -50,7 +50,7 @@ _ERROR_NUMBERS: Mapping[str, int] = {
 
 
 def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
-    """Return the files of a capture or of a saved text, or a report on the failure."""
+    """Return the files in a capture or saved text. On failure, return a report instead."""
     texts = [output for output in outputs if not output.name.startswith("/sys/") and output.data is None]
     if not texts:
         return list(outputs)
@@ -76,7 +76,7 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
 
 
 def _saved_files_of_cards(text_lines: Sequence[Line]) -> list[Output]:
-    """Return the files in saved output, or [] if none of them describes a card or KFD node."""
+    """Return the files in saved output if any describes a card or KFD node, else []."""
     files = [output for output in _saved_files(text_lines) if not is_card_folder(output.name)]
     tree = tree_of(files)
     return files if tree.nodes or any(card.vendor for card in tree.cards.values()) else []

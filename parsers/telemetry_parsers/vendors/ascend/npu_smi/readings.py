@@ -32,7 +32,7 @@ class Slot:
 
 
 def chip_at(draft: Draft, slot: Slot) -> int:
-    """Return the position of this chip in the draft, which is added if necessary."""
+    """Return the position of this chip in the draft. Add the chip if it is missing."""
     return draft.device(slot) if draft.has_device(slot) else draft.device(slot, slot.device(draft.vendor))
 
 
