@@ -258,7 +258,7 @@ class NotReadError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """What a format uses to recognise a file."""
+    """The name, the folders and the beginning of a file, by which a format recognises it."""
 
     name: str
     folders: tuple[str, ...]
@@ -315,7 +315,7 @@ class TraceReader(Protocol):
 
 
 class Tables(Protocol):
-    """A database that is open for reading."""
+    """The tables of a database that is open for reading."""
 
     @property
     def schema(self) -> Schema:
@@ -357,7 +357,7 @@ class DatabaseFormat:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A closed format that is recognised but never read."""
+    """A closed format, whose files are recognised but never read."""
 
     name: str
     tool: str

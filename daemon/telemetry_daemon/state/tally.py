@@ -21,7 +21,7 @@ WIDTH = 4
 
 
 class Timeline(Generic[_Holder]):
-    """The holders' shares of a card, as spans of monotonic time."""
+    """The share of a card that each holder had at each monotonic time."""
 
     def __init__(self) -> None:
         self._starts: list[float] = [-math.inf]
