@@ -170,6 +170,8 @@ BANNED_MODULES = frozenset(
     ]
 )  # fmt: skip
 BANNED_CALLS = frozenset({"__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"})
+# The names of a class's fields are identifiers of our own code.
+ALLOWED_CALLS = {FOLDER / "dataclass.py": {"exec"}}
 
 
 def imports_and_calls(tree: ast.AST) -> Iterator[str]:
@@ -196,4 +198,4 @@ def test_pure_modules_have_no_side_effects() -> None:
     } <= set(modules)
     for path in modules:
         names = imports_and_calls(ast.parse(path.read_text(encoding="utf-8")))
-        assert (BANNED_MODULES | BANNED_CALLS).intersection(names) == set(), path
+        assert (BANNED_MODULES | BANNED_CALLS).intersection(names) == ALLOWED_CALLS.get(path, set()), path
