@@ -57,7 +57,7 @@ def percent(ratio: float) -> str:
 
 
 def byte_size(value: float) -> str:
-    """Format an amount of memory in the binary unit that keeps it below 1,024."""
+    """Format an amount of memory in a binary unit, such as `1.5 GiB`."""
     return " ".join(_format_scaled(value, 1024.0, _BINARY))
 
 

@@ -1,4 +1,4 @@
-"""Helpers for parsers of vendors' libraries, which convert recorded answers to devices and readings."""
+"""Helpers for parsers that convert a vendor library's answers to devices and readings."""
 
 from __future__ import annotations
 

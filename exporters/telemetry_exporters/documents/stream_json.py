@@ -50,7 +50,7 @@ class FindingJson:
 
 @dataclass(frozen=True, slots=True)
 class DeviceJson:
-    """A device without its numbers. Sent as part of `state`, and as a separate event if only this device changed. The device keeps its index in `state`."""
+    """A device without its numbers. Sent as part of `state`, or as a separate event if only this device changed. A separate event does not change the order of devices in `state`."""
 
     id: str
     name: Word

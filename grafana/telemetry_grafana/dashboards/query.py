@@ -49,7 +49,7 @@ class Query:
 
 
 def query(promql: str, legend: str = "", form: Form = "range") -> Query:
-    """Build a query from PromQL with placeholders such as `{$cards}`. Raise QueryError."""
+    """Build a query from PromQL with placeholders such as `{$cards}`. Raise QueryError if it is invalid."""
     expression = Template(promql.replace("$__", "$$__")).substitute(SELECTORS)
     return Query(check_query(" ".join(expression.split()), recording.recorded_labels()), legend, form)
 

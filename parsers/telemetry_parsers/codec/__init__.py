@@ -1,1 +1,1 @@
-"""Plain JSON forms of captures, reports, parsers and messages to workers, and strict decoding."""
+"""Converts captures, reports, parsers and messages to plain JSON, and decodes JSON strictly."""

@@ -1,4 +1,4 @@
-"""Tables with a row per card: the monitor, and the CSV of `--query-gpu=…`."""
+"""Tables with a row per card: the monitor, and the CSV output of `--query-gpu=…`."""
 
 from __future__ import annotations
 

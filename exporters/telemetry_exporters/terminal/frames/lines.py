@@ -136,7 +136,7 @@ class Body:
     headings: tuple[str, ...] = ()  # the columns by which the view can be sorted
 
     def first_visible(self, scroll: int, rows: int) -> int:
-        """Return the index of the first line to show, near `scroll`."""
+        """Return the index of the first visible line, as near to `scroll` as possible."""
         if self.chosen is not None:
             scroll = max(min(scroll, self.chosen), self.chosen - rows + 1)
         return max(0, min(scroll, self.count - rows))
