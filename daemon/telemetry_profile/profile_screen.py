@@ -22,7 +22,7 @@ from telemetry_profile.verdict.usual_step import UsualStep, comparable_ranks, me
 LINES, COLUMNS = 24, 80
 _MIN_KERNELS, _MAX_KERNELS = 2, 10
 _MATCH_TEXTS = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "guessed by number"}
-_BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound from operator shapes"}
+_BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound, from shapes"}
 _NS_PER_SECOND = 10**9
 _MIN_RATE = 1e9  # FLOP/s; lower rates are negligible
 _KERNEL_HEADINGS = ("TOP KERNELS", "CALLS", "TOTAL", "MEAN", "SHARE", "GRID", "BLOCK", "OCC EST")

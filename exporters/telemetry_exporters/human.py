@@ -19,10 +19,10 @@ _DURATION_UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (10**3, "µs", 10
 _MAX_NAME_LENGTH = 48
 _BASES: Mapping[Basis, str] = {
     "whole": "the whole card",
-    "partition": "of the card, as its partition",
+    "partition": "of the card, as a partition",
     "utilization": "of the card, by utilization",
     "memory": "of the card, by memory",
-    "equal": "of the card, in equal parts",
+    "equal": "of the card, divided equally",
 }
 _USES: Mapping[tuple[bool, bool | None], str] = {
     (True, True): "allocated and used",

@@ -52,7 +52,7 @@ _T = TypeVar("_T")
 class Fault(enum.Enum):
     """The reason why a metric, reading or sample is omitted."""
 
-    UNKNOWN = "the catalogue has no metric of that name"
+    UNKNOWN = "the catalogue contains no metric with this name"
     DUPLICATE = "duplicate"
     MISLABELLED = "the label does not match the metric"
     INVALID = "the value is invalid for the metric"

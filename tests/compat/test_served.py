@@ -92,7 +92,7 @@ def test_every_page_is_served(daemon: Daemon) -> None:
         ("/metrics/dcgm-exporter?version=3", 400, "invalid `version` '3': the versions of dcgm-exporter are 4.8, 4.9"),
         ("/metrics/dcgm-exporter?version=4.9&version=4.8", 400, "invalid `version` '4.9,4.8': the versions of"),
         ("/metrics/dcgm-exporter?version=", 400, "invalid `version` '': it is empty"),
-        ("/metrics/xpumd?version=4.9", 400, "invalid `version` '4.9': xpumd has only one version: omit it"),
+        ("/metrics/xpumd?version=4.9", 400, "invalid `version` '4.9': xpumd has only one version"),
         (
             "/metrics/dcgm-exporter?vendors=amd",
             400,
@@ -199,10 +199,10 @@ def test_dashboard_is_compared_with_the_node(tmp_path: Path, monkeypatch: pytest
     assert (done.status, done.stdout.splitlines()) == (
         2,
         [
-            "DCGM_EXP_P2P_STATUS      not served: counts that dcgm-exporter computes itself",
-            "DCGM_FI_DEV_FAN_SPEED    not served here: no device has accelerator_fan_ratio × 100",
+            "DCGM_EXP_P2P_STATUS      not served: dcgm-exporter computes these counts itself",
+            "DCGM_FI_DEV_FAN_SPEED    not served here: no device reports accelerator_fan_ratio × 100",
             "DCGM_FI_DEV_GPU_TEMP     served",
             "DCGM_FI_DEV_POWER_USAGE  served",
-            "node_load1               not served: dcgm-exporter has no known metric of this name",
+            "node_load1               not served: no known metric of dcgm-exporter has this name",
         ],
     )

@@ -51,7 +51,7 @@ def test_replaying_daemon_is_shown_and_screen_pauses(tmp_path: Path, recording: 
         with terminal("top", "--config", str(daemon.config_path), columns=160) as shown:
             shown.shows("8 × NVIDIA H100", "Shown: ", "ended")
             shown.press("p")
-            shown.shows("Paused: nothing new is shown")
+            shown.shows("Paused: the display does not change")
             shown.press("q")
             assert shown.ended() == 0
 

@@ -53,7 +53,7 @@ class CheckupJson:
     """The time of the readings, in UTC."""
     hostname: str
     status: _StatusWord
-    """The worst result of all checks, from worst to best: critical, warning, unknown, ok."""
+    """The worst status of all checks. The order, from worst to best: critical, warning, unknown, ok."""
     checks: tuple[CheckJson, ...]
 
 

@@ -28,7 +28,7 @@ class GapJson:
     """The index of the gap's first slot in the arrays."""
     slots: Annotated[int, Schema({"minimum": 1})]
     reason: Word
-    """A reason of `absent` in telemetry.snapshot/1; `SOURCE: REASON` with the source that reported the previous number; or `lost`, `asleep`, `no source gives it`, `not seen yet`, `machine slept`, `daemon was held up`, or `no longer kept` (for a client that took minutes). Later versions may add reasons."""
+    """A reason as in `absent` of telemetry.snapshot/1, or `SOURCE: REASON` if SOURCE reported the previous number. Other reasons are `lost`, `asleep`, `no source gives it`, `not seen yet`, `machine slept`, `daemon was held up`, and `no longer kept` (the client took minutes). Later versions may add reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class DeviceSeriesJson:
     id: Word
     """As in `telemetry.snapshot/1`."""
     series: SeriesByMetric
-    """The series by metric. A metric without any number in the half hour has no series."""
+    """The series of each metric. Metrics without numbers in the half hour are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class HistoryJson:
     """When the document was requested."""
     hostname: TextOrNull
     start: Time
-    """When the first slot began. Slots are counted from the node's boot. If the node's clock is set, the times of all slots change."""
+    """When the first slot began. If the node's clock is set, the times of all slots change, because slots are counted from the node's boot."""
     slot_seconds: Seconds
     """The length of a slot."""
     slots: Annotated[int, Schema({"minimum": 0, "maximum": SLOTS})]

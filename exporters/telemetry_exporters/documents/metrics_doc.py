@@ -40,7 +40,7 @@ _GROUPS: Mapping[str, str] = {
     "clock_hertz": "Clocks and performance",
     "pcie_link_generation": "PCIe",
     "link_up": "Links between devices",
-    "ecc_enabled": "Faults, health and the rest",
+    "ecc_enabled": "Faults, health and other metrics",
     "allocation_ratio": "Owners, if attribution is enabled",
     "telemetry_host_cpu_utilization_ratio": "Host",
     "telemetry_build_info": "The daemon itself",

@@ -62,7 +62,7 @@ class ReplayJson:
     shown: TextOrNull = field(metadata=ADDED_LATER)
     """The recorded time that is currently shown, in UTC."""
     how: TextOrNull = field(metadata=ADDED_LATER)
-    """A word such as `paused` or `10 ×`; null at normal speed."""
+    """How the recording is replayed, such as `paused` or `10 ×`; null at normal speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class HostJson:
     """The readings of the node itself, which belong to no device."""
 
     readings: Numbers
-    """Current numbers in base units. For a metric with a label, an object with a number for each label value."""
+    """Current numbers in base units. Metrics with a label have an object with a number for each label value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +115,9 @@ class SourceJson:
     """Details about the reason."""
     version: TextOrNull
     problems: Annotated[tuple[ProblemJson, ...], MaxSize(bounds.MAX_PROBLEMS)]
-    """Parts of the last outputs that were not understood."""
+    """The parts of the latest outputs that could not be parsed."""
     unknown_fields: Annotated[tuple[str, ...], MaxSize(bounds.MAX_UNKNOWN_FIELDS)]
-    """The names of unknown fields in the last outputs. The values of these fields are not read."""
+    """The names of unknown fields in the latest outputs. Their values are ignored."""
     polls: Annotated[tuple[PollJson, ...], MaxSize(64)]
 
 
@@ -213,7 +213,7 @@ class DeviceJson:
     id: str
     """Unique on the node. Does not change until the device is forgotten."""
     device: str
-    """The value of the label `device` in the device's series."""
+    """The label `device` of the device's series."""
     model: TextOrNull
     uuid: TextOrNull
     bus_id: TextOrNull
@@ -222,7 +222,7 @@ class DeviceJson:
     up: bool | None
     """False if the device is lost; null if its presence is unknown."""
     last_read: TextOrNull = field(metadata=ADDED_LATER)
-    """If the presence of the device is unknown: when a source last listed it, in UTC. Otherwise null."""
+    """When a source last listed the device, in UTC. Null unless the device's presence is unknown."""
     condition: ConditionJson
     """The worst condition of the device; `ok` if there is none."""
     parent: TextOrNull
@@ -233,13 +233,13 @@ class DeviceJson:
     replayed: bool
     """True for a device of a recording."""
     readings: Numbers
-    """Current numbers in base units. For a metric with a label, an object with a number for each label value."""
+    """Current numbers in base units. Metrics with a label have an object with a number for each label value."""
     absent: Absences
-    """The absent readings of the device, with the reasons."""
+    """The reason why each absent reading is absent."""
     origin: _Origins
-    """The source of each reading. If the sources of a metric differ, an object with the source of each label value."""
+    """The source of each reading. Metrics with several sources have an object with the source of each label value."""
     allocations: Annotated[tuple[AllocationJson, ...], MaxSize(bounds.MAX_CLAIMS)]
-    """The owners of the device, the largest share first; empty if there is no owner or if owners are not reported."""
+    """The owners of the device, the largest share first. Empty if the device has no owner, or if owners are not reported."""
     processes: Annotated[tuple[ProcessJson, ...], MaxSize(bounds.MAX_PROCESSES)]
 
 

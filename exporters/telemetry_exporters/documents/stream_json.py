@@ -43,9 +43,9 @@ class FindingJson:
     remedy: str
     """What the operator should do; empty if nothing is necessary."""
     words: str
-    """The condition's word, followed by an explanation if the word is a code."""
+    """The condition as text: `word`, followed by an explanation if it is a code."""
     meaning: str
-    """What the condition means; empty if the word is self-explanatory."""
+    """What the condition means; empty if `word` is self-explanatory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,12 @@ class DeviceJson:
     up: bool | None
     """False if the device is lost; null if its presence is unknown."""
     last_read: TextOrNull
-    """If the presence of the device is unknown: when a source last listed it, in UTC. Otherwise null."""
+    """When a source last listed the device, in UTC. Null unless the device's presence is unknown."""
     simulated: bool
     replayed: bool
     memory_total_bytes: Count | None
     shares_host_memory: bool
-    """True for a device without memory of its own, which uses the host's memory."""
+    """True if the device has no memory of its own and uses the host's memory."""
     limit_celsius: float | None
     """The temperature at which the device slows down."""
     throttled_by: tuple[str, ...]
@@ -77,9 +77,9 @@ class DeviceJson:
     open_events: tuple[str, ...]
     """Codes of events that last until the device is repaired."""
     owners: str
-    """The owners as text, the largest share first, such as `job 1234 (alice): not used`. Empty if there are none, or if they are not reported."""
+    """The owners as text, such as `job 1234 (alice): not used`, the largest share first. Empty if the device has no owner, or if owners are not reported."""
     condition: ConditionJson
-    """The most severe of the findings."""
+    """The worst condition of the device."""
     findings: Annotated[tuple[FindingJson, ...], Schema({"minItems": 1})]
     """All conditions of the device, worst first."""
 
@@ -104,7 +104,7 @@ class TroubleJson:
     """A problem with devices or with a source."""
 
     what: Word
-    """The devices, such as `nvidia 3, 7`, or the source."""
+    """The devices (such as `nvidia 3, 7`) or the source that has the problem."""
     why: Word
     remedy: str
     severity: SeverityWord
@@ -125,7 +125,7 @@ class StateJson:
     inventory: str
     """The number of devices of each model, such as `8 × H100`."""
     columns: tuple[str, ...]
-    """The columns of the rows in `readings`: metric names without `accelerator_`."""
+    """The metrics in the columns of `readings`, without `accelerator_`."""
     scales: tuple[Seconds, ...]
     """For each column, the factor that converts the column's numbers to base units."""
     notes: tuple[str, ...]
@@ -154,7 +154,7 @@ class ReadingsJson:
     host: Annotated[tuple[float | None, ...], Schema({"minItems": 3})]
     """The node's CPU utilization (0 to 1), used memory and total memory in bytes."""
     values: Annotated[tuple[_Row | None, ...], MaxSize(_MAX_ROWS)]
-    """A row for each device, in the order of the last `state`; null for a device without any number."""
+    """One row per device, in the order of the latest `state`. The row of a device without numbers is null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class MissedSeriesJson(_MissedJson):
     id: str
     """The id of the device."""
     series: SeriesByMetric
-    """The series by metric, as in `telemetry.history/1`."""
+    """The series of each metric, as in `telemetry.history/1`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,30 +63,30 @@ class Tile:
 _REMEDIES: Mapping[Reason, str] = {
     "timeout": "run the tool by hand; if it is only slow, raise this source's deadline",
     "exit_status": "run the tool by hand and read its error; `telemetry doctor` shows what it printed",
-    "not_understood": "send us what the tool printed: `telemetry record`",
-    "driver_gone": "load the driver or reset the device; `dmesg` has the reason",
+    "not_understood": "record what the tool prints (`telemetry record`), and send us the recording",
+    "driver_gone": "load the driver or reset the device; `dmesg` shows the reason",
     "no_permission": "let the service's user read the device files (groups `render` and `video`)",
     "too_much_output": "run the tool by hand; it printed far more than it should",
     "library_mismatch": "the library and the loaded driver differ: reload the driver or reboot",
-    "killed": "the tool was killed; look for the out-of-memory killer in `dmesg`",
-    "internal": "a bug of device telemetry: please report it with `telemetry record`",
+    "killed": "the tool was killed; check `dmesg` for the out-of-memory killer",
+    "internal": "this is a bug in device telemetry; please report it with a recording (`telemetry record`)",
 }
-_RESTARTED_WORKER = "a worker process reads the library and is restarted automatically"
+_RESTARTED_WORKER = "the worker process that reads the library is restarted automatically"
 # Maps the source of a vendor's library to the vendor's tool, which uses the same driver.
 _TOOLS_BY_LIBRARY = {"nvml": "`nvidia-smi`", "mtml": "`mthreads-gmi`"}
 _LIBRARY_REMEDIES: Mapping[Reason, str] = {
-    "timeout": f"{_RESTARTED_WORKER}; if {{tool}} hangs as well, the driver hangs: see `dmesg`, reset the device or reboot",
-    "exit_status": f"{_RESTARTED_WORKER}; see `dmesg`, and `telemetry doctor` for the library's error",
+    "timeout": f"{_RESTARTED_WORKER}; if {{tool}} hangs as well, the driver hangs: see `dmesg`, then reset the device or reboot",
+    "exit_status": f"{_RESTARTED_WORKER}; see `dmesg`; `telemetry doctor` shows the library's error",
     "too_much_output": f"{_RESTARTED_WORKER}; `telemetry doctor` shows what the library returned",
-    "killed": f"{_RESTARTED_WORKER}; look for the out-of-memory killer in `dmesg`",
+    "killed": f"{_RESTARTED_WORKER}; check `dmesg` for the out-of-memory killer",
 }
 _STUCK_LIBRARY_REMEDY = (
-    "a driver call does not return: see `dmesg`, and check whether {tool} hangs, too; reset the device or reboot"
+    "a driver call does not return: see `dmesg` and check whether {tool} also hangs, then reset the device or reboot"
 )
 _STUCK_REMEDY = (
-    "kill the tool's process; if it is in state D, the driver hangs (see `dmesg`): reset the device or reboot"
+    "kill the tool's process; if its state is D, the driver hangs: see `dmesg`, then reset the device or reboot"
 )
-_BUSY_REMEDY = "find out which user runs the tool; if the source is polled automatically, nothing needs to be done"
+_BUSY_REMEDY = "another process runs the tool; find out which one, unless the source is polled automatically"
 _SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Severity.BAD, "stuck": Severity.BAD}
 
 

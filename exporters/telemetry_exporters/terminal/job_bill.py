@@ -42,7 +42,7 @@ class NumbersJson:
 
     owners: Count
     running: Count
-    """The number of records that have not ended."""
+    """The number of allocations that have not ended."""
     nodes: Count
     cards: Count
     allocated_hours: NotNegative
@@ -57,7 +57,7 @@ class NumbersJson:
     memory_peak_bytes: NotNegative | None
     """The largest amount of memory that an owner's processes used on one card."""
     gap_hours: NotNegative
-    """Hours that are missing from the totals, because no daemon ran or no source reported the owner."""
+    """Hours in which no daemon ran, or no source reported the owner. The totals do not include these hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class JobsJson:
     schema: Literal["telemetry.jobs/1"]
     by: Literal["owner", "user", "account", "namespace"]
     rows: tuple[RowJson, ...]
-    """If `by` is `owner`, each group has the keys `kind`, `owner`, `user` and `account`. Otherwise, it has only the key that `by` names. Unknown names are null."""
+    """Each group has the key that `by` names, or the keys `kind`, `owner`, `user` and `account` if `by` is `owner`. Unknown names are null."""
     nobody: NumbersJson
     total: NumbersJson
 
@@ -233,7 +233,7 @@ def _number_or_dash(value: float | None) -> str:
 def _note_lines(total: GroupSums) -> list[str]:
     notes = []
     if total.running:
-        notes.append(f"Still running: {total.running}, included up to the last entry in the ledger.")
+        notes.append(f"Still running: {total.running} (included up to the last entry in the ledger).")
     if total.gap_seconds >= 1.0:
         hours = human.number_text(total.gap_seconds / _HOUR)
         notes.append(f"Not included: {hours} h in which no daemon ran, or no source reported the owner.")

@@ -92,9 +92,9 @@ def test_no_value_of_the_present_is_shown(view):
 
 
 @pytest.mark.parametrize("view", [View.PROCESSES, View.SOURCES])
-def test_what_is_not_kept_is_said_to_be_not_kept(view):
+def test_what_is_not_stored_is_said_to_be_not_stored(view):
     lines = seen(State(nodes=(looked_at.node(4),), view=view, past_time=kit.WALL_TIME - 60))
-    assert any("ot kept" in line for line in lines)
+    assert any("not stored" in line for line in lines)
 
 
 def test_the_moment_stands_still_while_new_slots_come():
@@ -102,7 +102,7 @@ def test_the_moment_stands_still_while_new_slots_come():
     newer = replace(looked_at.past(4), start=looked_at.START + 60)
     shown = seen(with_nodes(state, (replace(state.nodes[0], past=newer),)))
     assert shown[0] == seen(state)[0]
-    assert shown[1].startswith("PAST, 2 min 0 s back")
+    assert shown[1].startswith("PAST, 2 min 0 s ago")
 
 
 @pytest.mark.parametrize("keys", [("n",), (Key.RIGHT,), ("[", Key.FAR_RIGHT, ">"), ("]",)])

@@ -50,4 +50,4 @@ def version_problem(name: str, version: str) -> str:
     versions = VERSIONS.get(name, ())
     if not version or version in versions:
         return ""
-    return f"the versions of {name} are {', '.join(versions)}" if versions else f"{name} has only one version: omit it"
+    return f"the versions of {name} are {', '.join(versions)}" if versions else f"{name} has only one version"

@@ -22,7 +22,7 @@ from telemetry_exporters.prometheus.compat.table import (
     first_of,
 )
 
-_CRC_DEVIATION = "only the total of checksum errors is read; flit and data errors are not separated"
+_CRC_DEVIATION = "only the sum of flit and data errors is read"
 
 # A table with one row per line.
 # fmt: off
@@ -55,7 +55,7 @@ _DCGM_ROWS = (
     Row("DEV_DEC_UTIL", "Decoder utilization (in %).", first_of("engine_utilization_ratio{decoder}"), PERCENT, scope="undivided"),
     Row("DEV_FAN_SPEED", "Fan speed (in %).", first_of("fan_ratio"), PERCENT),
     Row("DEV_PSTATE", "Performance state (0-15), 0 is the fastest.", first_of("performance_state")),
-    Row("DEV_XID_ERRORS", "Number of the last Xid.", NewestEventCode("xid_", ("err_code", "err_msg"), ("0", "No Error")), deviation="the last Xid since the daemon started; 0 only while the driver reports events; `err_msg` is empty for an Xid; a card with MIG instances has one series, and its instances have none"),
+    Row("DEV_XID_ERRORS", "Number of the last Xid.", NewestEventCode("xid_", ("err_code", "err_msg"), ("0", "No Error")), deviation="the last Xid since the daemon started; 0 if the driver reports events, but has reported none; `err_msg` is empty for Xids; cards have a series, and MIG instances have none"),
     Row("DEV_POWER_VIOLATION", "Time throttled because of power (in ns).", first_of("throttled_seconds_total{sw_power_cap}"), NANO, "counter"),
     Row("DEV_THERMAL_VIOLATION", "Time throttled because of temperature (in ns).", first_of("throttled_seconds_total{thermal}"), NANO, "counter"),
     Row("DEV_SYNC_BOOST_VIOLATION", "Time throttled because of synchronous boost (in ns).", first_of("throttled_seconds_total{sync_boost}"), NANO, "counter"),
@@ -94,11 +94,11 @@ _DCGM_ROWS = (
     Row("PROF_PCIE_RX_BYTES", "Bytes received over PCIe per second.", first_of("pcie_receive_bytes_per_second"), deviation="only if the card measures the rate itself"),
 )
 _DCGM_MISSING = (
-    UnservedNames("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "a rate whose unit is disputed; `accelerator_link_…_bytes_total` count bytes"),
+    UnservedNames("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "the unit of this rate is disputed; use `accelerator_link_…_bytes_total`"),
     UnservedNames("DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", _CRC_DEVIATION),
-    UnservedNames("DCGM_FI_DEV_LOW_UTIL_VIOLATION", "NVML has no such count"),
+    UnservedNames("DCGM_FI_DEV_LOW_UTIL_VIOLATION", "NVML does not count this"),
     UnservedNames("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "licenses are not read"),
-    UnservedNames("DCGM_EXP_*", "counts that dcgm-exporter computes itself"),
+    UnservedNames("DCGM_EXP_*", "dcgm-exporter computes these counts itself"),
 )
 # fmt: on
 
@@ -215,8 +215,8 @@ DCGM_4_9 = replace(
     missing=tuple(map(_rename_unserved, DCGM.missing)),
     hostname_labels=HOSTNAME_LABELS[::-1],
     note=(
-        "The release notes of 4.9 list only the kinds of renamed fields, the units, and the driver's label. The new names are "
-        "from NVIDIA/go-dcgm. These names are missing there and not confirmed: `DCGM_FI_DEV_{MEMORY,ENC,DEC}_UTIL_RATIO`, "
+        "The release notes of 4.9 do not list the new metric names. The names here are from NVIDIA/go-dcgm, "
+        "except for these, which are not confirmed: `DCGM_FI_DEV_{MEMORY,ENC,DEC}_UTIL_RATIO`, "
         "`DCGM_FI_DEV_FB_{FREE,USED,RESERVED,CAPACITY}_BYTES` and `DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND`."
     ),
 )

@@ -71,8 +71,8 @@ def dashboard_list(exporter: table.ExporterTable, used_names: Iterable[str], nam
 def _why_not(name: str, exporter: table.ExporterTable, by_name: dict[str, MetricMatch]) -> str:
     match = by_name.get(name) or next((match for match in by_name.values() if fnmatchcase(name, match.name)), None)
     if match is None:
-        return f"not served: {exporter.name} has no known metric of this name"
-    return f"not served: {match.why}" if match.fit == _MISSING else f"not served here: no device has {match.ours}"
+        return f"not served: no known metric of {exporter.name} has this name"
+    return f"not served: {match.why}" if match.fit == _MISSING else f"not served here: no device reports {match.ours}"
 
 
 def _section(exporter: table.ExporterTable) -> str:

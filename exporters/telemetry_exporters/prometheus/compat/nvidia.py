@@ -32,7 +32,7 @@ _REASONS = {
     "applications_clocks": "applications_clocks_setting",
 }
 _REASONS_WITH_SECONDS = ("sw_power_cap", "sw_thermal", "hw_thermal", "hw_power_brake", "sync_boost")
-_FROM_NVML = "sw_power_cap and sync_boost are from NVML's `perf_policy` counters"
+_FROM_NVML = "NVML's `perf_policy` counters are the source of sw_power_cap and sync_boost"
 # Locations of memory errors: (name in the exporter, our name).
 _LOCATIONS = (("device_memory", "dram"), ("dram", "dram"), ("sram", "sram"))
 _RECOVERY = {"none": 0.0, "reset": 1.0, "reboot": 2.0, "drain": 3.0, "drain_and_reset": 4.0}
@@ -83,7 +83,7 @@ _INFO = Row(
         Label("compute_cap", facts.fact("compute_capability")), Label("driver_model_current", facts.always("[N/A]")),
         Label("driver_model_pending", facts.always("[N/A]")),
     ),
-    deviation="without `pci_sub_device_id`, which is not read", scope="cards",
+    deviation="the label `pci_sub_device_id` is missing, because it is not read", scope="cards",
 )
 _CARD_ROWS = (
     ("index", "index", FactNumber(facts.number)),
@@ -143,7 +143,7 @@ _NVIDIA_GPU_ROWS = (
     Row("power_limit_watts", "power.limit [W]", first_of("power_cap_watts"), deviation="the limit in force", scope="cards"),
     Row("energy_joules_total", "Energy drawn since the driver was loaded.", first_of("energy_joules_total"), kind="counter", scope="cards"),
     *(Row(f"clocks_event_reasons_{theirs}", f"clocks_event_reasons.{theirs}", first_of(f"throttled{{{ours}}}"), scope="cards") for ours, theirs in _REASONS.items()),
-    *(Row(f"clocks_throttle_reasons_{theirs}", f"clocks_throttle_reasons.{theirs}", first_of(f"throttled{{{ours}}}"), deviation="the name before driver 535; the new name is served, too", scope="cards") for ours, theirs in _REASONS.items()),
+    *(Row(f"clocks_throttle_reasons_{theirs}", f"clocks_throttle_reasons.{theirs}", first_of(f"throttled{{{ours}}}"), deviation="the name before driver 535; the new name is also served", scope="cards") for ours, theirs in _REASONS.items()),
     *(Row(f"clocks_event_reasons_counters_{_REASONS[ours]}_seconds", f"clocks_event_reasons_counters.{_REASONS[ours]} [us]", first_of(f"throttled_seconds_total{{{ours}}}"), deviation=_FROM_NVML, scope="cards") for ours in _REASONS_WITH_SECONDS),
     *_ecc_rows(),
     Row("xid_errors_total", "Xid events since the daemon started.", PerLabelValue("events_total", "xid", _xid_number), kind="counter", scope="cards"),
@@ -152,25 +152,25 @@ _NVIDIA_GPU_ROWS = (
     Row("mig_info", "Always 1; its labels identify the MIG device.", Constant(), facts=(Label("mig_uuid", facts.own_uuid), *_MIG_LABELS, Label("compute_instance_id", facts.partition_only("compute_instance")), Label("profile", facts.partition_only("profile"))), scope="partitions"),
     *(Row(f"mig_memory_{part}_bytes", f"Memory of the GPU instance: {part}.", first_of(f"memory_{part}_bytes"), facts=_MIG_LABELS, scope="partitions") for part in ("total", "used", "free", "reserved")),
     Row("mig_graphics_activity_ratio", "Share of time in which any compute or graphics work ran.", first_of("graphics_active_ratio"), facts=_MIG_LABELS, scope="partitions"),
-    Row("mig_sm_activity_ratio", "Share of time and multiprocessors with at least one warp.", first_of("sm_active_ratio"), facts=_MIG_LABELS, scope="partitions"),
+    Row("mig_sm_activity_ratio", "Share of time in which a multiprocessor had at least one warp, averaged over the multiprocessors.", first_of("sm_active_ratio"), facts=_MIG_LABELS, scope="partitions"),
     Row("mig_sm_occupancy_ratio", "Resident warps as a share of the maximum.", first_of("sm_occupancy_ratio"), facts=_MIG_LABELS, scope="partitions"),
     Row("mig_tensor_activity_ratio", "Share of time in which the tensor pipes worked.", first_of("tensor_active_ratio"), facts=_MIG_LABELS, scope="partitions"),
 )
 _NODE_ROWS = (
-    NodeRow("last_collect_success", "1 when the last reading of the GPUs succeeded.", "telemetry_source_up", _SOURCE),
-    NodeRow("last_collect_success_timestamp_seconds", "Unix time of the last reading that succeeded.", "telemetry_source_last_success_timestamp_seconds", _SOURCE, _POLLS),
-    NodeRow("last_collect_duration_seconds", "Duration of the last reading.", "telemetry_source_duration_seconds", _SOURCE, _POLLS),
-    NodeRow("failed_scrapes_total", "Readings that failed.", "telemetry_source_failures_total", _SOURCE, _POLLS, kind="counter"),
+    NodeRow("last_collect_success", "1 if the latest poll of the GPUs succeeded.", "telemetry_source_up", _SOURCE),
+    NodeRow("last_collect_success_timestamp_seconds", "Unix time of the latest successful poll.", "telemetry_source_last_success_timestamp_seconds", _SOURCE, _POLLS),
+    NodeRow("last_collect_duration_seconds", "Duration of the latest poll.", "telemetry_source_duration_seconds", _SOURCE, _POLLS),
+    NodeRow("failed_scrapes_total", "Failed polls.", "telemetry_source_failures_total", _SOURCE, _POLLS, kind="counter"),
 )
 _NVIDIA_GPU_MISSING = (
     UnservedNames("nvidia_smi_clocks_event_reasons_{active,supported,gpu_idle}", "an idle GPU is not throttled and has no reason"),
     UnservedNames("nvidia_smi_pcie_throughput_{tx,rx}_bytes_per_second", "`accelerator_pcie_…_bytes_total` count bytes; the call takes 20 ms per card"),
-    UnservedNames("nvidia_smi_compute_app_info, nvidia_smi_compute_app_used_memory_bytes, nvidia_smi_compute_apps_last_collect_success", "`accelerator_process_memory_bytes` has the values if `attribution.process_metrics` is set"),
+    UnservedNames("nvidia_smi_compute_app_info, nvidia_smi_compute_app_used_memory_bytes, nvidia_smi_compute_apps_last_collect_success", "with `attribution.process_metrics`, `accelerator_process_memory_bytes` has the values"),
     UnservedNames("nvidia_smi_count", "`count(nvidia_smi_index)` returns this number"),
-    UnservedNames("nvidia_smi_{name,driver_version,kmd_version}", "texts, although some drivers print numbers; `nvidia_smi_gpu_info` has them as labels"),
+    UnservedNames("nvidia_smi_{name,driver_version,kmd_version}", "usually texts, which `nvidia_smi_gpu_info` has as labels"),
     UnservedNames("nvidia_smi_command_exit_code, nvidia_smi_nvml_return_code", "`telemetry_source_failures_total` counts failures by reason"),
-    UnservedNames("nvidia_smi_pcie_link_gen_{gpucurrent,gpumax,hostmax}", "only the link between GPU and host is read, as `nvidia_smi_pcie_link_gen_{current,max}`"),
-    UnservedNames("nvidia_smi_ecc_errors_uncorrected_{aggregate,volatile}_sram_*", "SRAM errors are not read by kind"),
+    UnservedNames("nvidia_smi_pcie_link_gen_{gpucurrent,gpumax,hostmax}", "only the link between GPU and host is read; see `nvidia_smi_pcie_link_gen_{current,max}`"),
+    UnservedNames("nvidia_smi_ecc_errors_uncorrected_{aggregate,volatile}_sram_*", "the kinds of SRAM errors are not read"),
     UnservedNames("nvidia_smi_ecc_errors_*_{texture_memory,l1_cache,l2_cache,cbu,register_file}", "only on old GPUs"),
     UnservedNames("nvidia_smi_driver_model_*, nvidia_smi_display_*, nvidia_smi_clocks_applications_*", "not read"),
     UnservedNames("nvidia_smi_accounting_*, nvidia_smi_c2c_mode, nvidia_smi_edpp_multiplier_ratio, nvidia_smi_gsp_mode_*", "not read"),

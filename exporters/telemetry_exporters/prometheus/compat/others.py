@@ -39,7 +39,7 @@ _NPU_ROWS = (
     Row("npu_chip_info_utilization", "AI Core utilization (%).", first_of("engine_utilization_ratio{aicore}", "utilization_ratio"), PERCENT),
     Row("npu_chip_info_vector_utilization", "Vector core utilization (%).", first_of("engine_utilization_ratio{vector}"), PERCENT),
     Row("npu_chip_info_cube_utilization", "Cube core utilization (%).", first_of("engine_utilization_ratio{cube}"), PERCENT),
-    Row("npu_chip_info_overall_utilization", "Utilization of the chip (%).", first_of("engine_utilization_ratio{npu}", "utilization_ratio"), PERCENT, deviation="the AI Core's utilization if the tool reports none for the chip"),
+    Row("npu_chip_info_overall_utilization", "Utilization of the chip (%).", first_of("engine_utilization_ratio{npu}", "utilization_ratio"), PERCENT, deviation="the AI Core's utilization if the tool reports no utilization of the chip"),
     Row("npu_chip_info_hbm_used_memory", "HBM in use (MB).", first_of("memory_used_bytes"), MEBI, deviation=_ALSO_DDR),
     Row("npu_chip_info_hbm_total_memory", "Total HBM (MB).", first_of("memory_total_bytes"), MEBI, deviation=_ALSO_DDR),
     Row("npu_chip_info_hbm_utilization", "HBM in use (%).", first_of("memory_used_ratio"), PERCENT, deviation=_ALSO_DDR),
@@ -58,7 +58,7 @@ _NPU_MISSING = (
     UnservedNames("physical ids", "`id` is the logic id, as in releases up to 5.0; newer releases print the physical id"),
     UnservedNames("npu_chip_info_{used,total}_memory", "the memory of DDR cards is served under the names for HBM"),
     UnservedNames("npu_chip_info_error_code*", "`accelerator_event_open` has a series for each open error code"),
-    UnservedNames("npu_chip_info_bandwidth_{rx,tx}, npu_chip_info_pcie_*_bw, npu_chip_info_hccs_*, npu_chip_info_roce_*, npu_chip_mac_*, npu_chip_optical_*, npu_chip_info_sio_*, npu_chip_link_*", "rates are not exported, and most other values are not read; `accelerator_link_…` has the counters of hccn_tool"),
+    UnservedNames("npu_chip_info_bandwidth_{rx,tx}, npu_chip_info_pcie_*_bw, npu_chip_info_hccs_*, npu_chip_info_roce_*, npu_chip_mac_*, npu_chip_optical_*, npu_chip_info_sio_*, npu_chip_link_*", "use `accelerator_link_…`, which have hccn_tool's counters; rates are not exported, and most other values are not read"),
     UnservedNames("npu_chip_info_hbm_ecc_total_{single,double}_bit_error_cnt", "the lifetime counts are not read"),
     UnservedNames("container_npu_*, npu_container_info, vnpu_pod_*", "each series has labels for its pod; virtual NPUs are not read"),
     UnservedNames("time stamps of samples", "Prometheus sets the time of each scrape"),
@@ -120,10 +120,10 @@ _MLU_ROWS = (
     Row("container", "Always 1; its labels identify the pod that uses the card.", FactNumber(facts.is_owned, readings=("up",)), labels=_NO_VF),
 )
 _MLU_MISSING = (
-    UnservedNames("mlu_fan_speed", "in revolutions per minute; our `accelerator_fan_ratio` is a share of the maximum"),
+    UnservedNames("mlu_fan_speed", "unit: revolutions per minute; use `accelerator_fan_ratio`, which is a share of the maximum"),
     UnservedNames("mlu_last_xid_error, mlu_xid_error_count", "`accelerator_event_…` have a series for each error code"),
     UnservedNames("mlu_allocated", "`sum(mlu_container)` returns this number"),
-    UnservedNames("mlu_activity, mlu_core_utilization, mlu_tensor_util", "the only utilization that is read is served as `mlu_utilization`"),
+    UnservedNames("mlu_activity, mlu_core_utilization, mlu_tensor_util", "only one utilization is read, and it is served as `mlu_utilization`"),
     UnservedNames("mlu_mlulink_*, mlu_mim_*, mlu_smlu_*, mlu_virtual_*, mlu_process_*, mlu_chassis_*, mlu_chip_cpu_*, mlu_host_*", "not read"),
     UnservedNames("mlu_*_voltage, mlu_*_current, mlu_cluster_temperature, mlu_over_temp_*, mlu_thermal_slow_down, mlu_*frequency_status", "not read"),
     UnservedNames("mlu_*ecc_*, mlu_address_swaps_*, mlu_d2d_*, mlu_*retired_*, mlu_remapped_{failed,pending}_rows, mlu_repair_*, mlu_parity_error", "not read"),
@@ -192,16 +192,16 @@ _MX_ROWS = (
     Row("pcie_width", "PCIe lanes.", first_of("pcie_link_width")),
     Row("pcie_speed", "PCIe link speed (GT/s).", Converted(first_of("pcie_link_generation"), GIGATRANSFERS_BY_GENERATION.get), deviation="computed from the link's generation"),
     Row("process", "Processes on the GPU.", first_of("processes")),
-    Row("ecc_error_count", "Corrected errors.", PerLabelValue("ecc_corrected_total", "type", "{}_ce".format), deviation="`type` is our name of the location, followed by `_ce` or `_ue`"),
-    Row("ecc_error_count", "Corrected errors.", PerLabelValue("ecc_uncorrected_total", "type", "{}_ue".format), deviation="`type` is our name of the location, followed by `_ce` or `_ue`"),
-    Row("mxlk_traffic_total_bytes", "Bytes transferred over a MetaXLink.", PerLabelValue("link_receive_bytes_total", "mxlkId"), labels=(("type", "rx"),), deviation="`mxlkId` is our name of the link"),
-    Row("mxlk_traffic_total_bytes", "Bytes transferred over a MetaXLink.", PerLabelValue("link_transmit_bytes_total", "mxlkId"), labels=(("type", "tx"),), deviation="`mxlkId` is our name of the link"),
+    Row("ecc_error_count", "Corrected errors.", PerLabelValue("ecc_corrected_total", "type", "{}_ce".format), deviation="`type` is our name for the location, followed by `_ce` or `_ue`"),
+    Row("ecc_error_count", "Corrected errors.", PerLabelValue("ecc_uncorrected_total", "type", "{}_ue".format), deviation="`type` is our name for the location, followed by `_ce` or `_ue`"),
+    Row("mxlk_traffic_total_bytes", "Bytes transferred over a MetaXLink.", PerLabelValue("link_receive_bytes_total", "mxlkId"), labels=(("type", "rx"),), deviation="`mxlkId` is our name for the link"),
+    Row("mxlk_traffic_total_bytes", "Bytes transferred over a MetaXLink.", PerLabelValue("link_transmit_bytes_total", "mxlkId"), labels=(("type", "tx"),), deviation="`mxlkId` is our name for the link"),
     Row("gpu_state", "1 while the GPU is available.", first_of("up")),
 )
 _MX_MISSING = (
     UnservedNames('mx_memory_*{type="xtt"}', "host memory is not the card's memory"),
-    UnservedNames("other dies", "a card is one device, whose `die_id` is 0"),
-    UnservedNames("mx_pcie_bw, mx_mxlk_bw", "rates; `accelerator_pcie_…_bytes_per_second` exist if the card measures them"),
+    UnservedNames("other dies", "each card is one device with the `die_id` 0"),
+    UnservedNames("mx_pcie_bw, mx_mxlk_bw", "use `accelerator_pcie_…_bytes_per_second`, which exist if the card measures the rates"),
     UnservedNames("mx_*_eid_errors, mx_pci_event, mx_ras_count, mx_mxlk_aer_count, mx_clk_thr, mx_xcore_dpm_level, mx_pcie_bridge_*, mx_mxlk_{speed,width}, mx_sgpu_*", "not read"),
 )
 # fmt: on
@@ -242,14 +242,14 @@ _IX_ROWS = (
     Row("mem_total", "Total memory (MiB).", first_of("memory_total_bytes"), MEBI, decimals=0),
     Row("mem_used", "Memory in use (MiB).", first_of("memory_used_bytes"), MEBI, decimals=0),
     Row("mem_free", "Memory not in use (MiB).", Difference(("memory_total_bytes", "memory_used_bytes")), MEBI, decimals=0),
-    Row("mem_utilization", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT, deviation="share of the memory in use; the tool's own value may be memory activity", decimals=0),
+    Row("mem_utilization", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT, deviation="the share of the memory in use; ix-exporter's value may be the memory activity", decimals=0),
     Row("gpu_utilization", "GPU utilization (%).", first_of("utilization_ratio"), PERCENT, decimals=0),
     Row("power_usage", "Power usage (W).", first_of("power_watts"), decimals=0),
     Row("ecc_sbe_vol_status", "1 after a corrected error.", Converted(Total("ecc_corrected_total"), _zero_or_one), deviation="computed from the error count"),
     Row("ecc_dbe_vol_status", "1 after an uncorrected error.", Converted(Total("ecc_uncorrected_total"), _zero_or_one), deviation="computed from the error count"),
 )
 _IX_MISSING = (
-    UnservedNames("ix_sm_utilization", "the tool reports only one utilization, which is served as `ix_gpu_utilization`"),
+    UnservedNames("ix_sm_utilization", "the tool reports only one utilization, and it is served as `ix_gpu_utilization`"),
     UnservedNames("ix_xid_errors", "the tool reports no events"),
     UnservedNames("ix_process_info", "`accelerator_process_memory_bytes` has the memory of each process"),
 )
@@ -272,7 +272,7 @@ IX = ExporterTable(
     rows=_IX_ROWS,
     missing=_IX_MISSING,
 )
-_HOTTEST = "the sensor's value, which Intel's driver describes as the maximum of the GPU or memory"
+_HOTTEST = "the sensor's value; according to Intel's driver, it is the maximum of the GPU or memory"
 _RECEIVE = (("network_io_direction", "receive"),)
 _TRANSMIT = (("network_io_direction", "transmit"),)
 # xpumd's component names. The numbers assume the usual order of components.
@@ -290,7 +290,7 @@ _ENGINES = {
 # A table with one row per line.
 # fmt: off
 _XPUMD_ROWS = (
-    Row("gpu_info", "Information about the GPU device.", Constant(), facts=(_GPU_NAME, Label("hw_model", facts.model), Label("hw_vendor", facts.always("Intel(R) Corporation")), Label("pci_vendor_id", facts.always("8086")), Label("pci_device_id", facts.non_empty(facts.fact("pci_device_id"))), Label("hw_serial_number", facts.non_empty(facts.serial)), Label("hw_driver_version", facts.non_empty(facts.driver)), Label("hw_firmware_version", facts.non_empty(facts.fact("firmware")))), deviation="`pci_device_id` only if a tool prints it"),
+    Row("gpu_info", "Information about the GPU device.", Constant(), facts=(_GPU_NAME, Label("hw_model", facts.model), Label("hw_vendor", facts.always("Intel(R) Corporation")), Label("pci_vendor_id", facts.always("8086")), Label("pci_device_id", facts.non_empty(facts.fact("pci_device_id"))), Label("hw_serial_number", facts.non_empty(facts.serial)), Label("hw_driver_version", facts.non_empty(facts.driver)), Label("hw_firmware_version", facts.non_empty(facts.fact("firmware")))), deviation="`pci_device_id` exists only if a tool prints it"),
     Row("temperature_celsius", "Temperature.", first_of("temperature_celsius{core}"), labels=(("hw_name", "temp-2"), ("hw_sensor_location", "gpu"), ("statistic", "max")), deviation=_HOTTEST),
     Row("temperature_celsius", "Temperature.", first_of("temperature_celsius{memory}"), labels=(("hw_name", "temp-3"), ("hw_sensor_location", "memory"), ("statistic", "max")), deviation=_HOTTEST),
     Row("power_watts", "Power.", first_of("power_watts"), labels=_BOARD_LABELS),
@@ -300,13 +300,13 @@ _XPUMD_ROWS = (
     Row("memory_utilization_ratio", "Share of the memory in use.", first_of("memory_used_ratio"), labels=_MEMORY_LABELS, facts=_MEMORY_TYPE),
     Row("memory_bandwidth_utilization_ratio", "Memory bandwidth in use.", first_of("memory_bandwidth_ratio"), labels=_MEMORY_LABELS, facts=_MEMORY_TYPE),
     Row("gpu_utilization_ratio", "Utilization.", first_of("utilization_ratio"), labels=(("hw_gpu_task", "all"), ("hw_name", "engine-0-all"))),
-    Row("gpu_utilization_ratio", "Utilization.", PerLabelValue("engine_utilization_ratio", "hw_gpu_task", _ENGINES.get), deviation="one value for all engines of a kind"),
+    Row("gpu_utilization_ratio", "Utilization.", PerLabelValue("engine_utilization_ratio", "hw_gpu_task", _ENGINES.get), deviation="all engines of a kind share one value"),
     Row("frequency_hertz", "Frequency.", first_of("clock_hertz{graphics}"), labels=(("aggregation", "avg"), ("hw_frequency_domain", "gpu"), ("hw_name", "freq-2")), deviation="the current clock, not an average"),
     Row("gpu_io_bytes_total", "PCIe bytes.", first_of("pcie_receive_bytes_total"), kind="counter", labels=_RECEIVE, facts=(_PCI_NAME,)),
     Row("gpu_io_bytes_total", "PCIe bytes.", first_of("pcie_transmit_bytes_total"), kind="counter", labels=_TRANSMIT, facts=(_PCI_NAME,)),
 )
 _XPUMD_MISSING = (
-    UnservedNames('`statistic="min"`, `aggregation="min"`, `"max"`', "extremes in xpumd's time window; use `min_over_time` and `max_over_time`"),
+    UnservedNames('`statistic="min"`, `aggregation="min"`, `"max"`', "minima and maxima over xpumd's time window; use `min_over_time` and `max_over_time`"),
     UnservedNames("hw_memory_io_bytes_total", "bytes read from and written to memory are not counted"),
     UnservedNames("hw_errors_total, hw_status", "`accelerator_ecc_…_total` and `accelerator_health` have the same values"),
 )

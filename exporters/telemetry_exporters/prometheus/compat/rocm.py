@@ -32,11 +32,9 @@ _DEVICE_METRICS_BLOCKS = (
     "ih", "mpio",
 )  # fmt: skip
 _CLOCKS = {"graphics": "system", "memory": "memory", "video": "video", "soc": "soc", "fabric": "fabric"}
-_ONE_PER_DOMAIN = (
-    "one clock for each domain, so there is no `clock_index`; `clock_type` has the spelling of 1.4.2 and later"
-)
+_ONE_PER_DOMAIN = "one clock per domain, without `clock_index`; `clock_type` is spelled as in 1.4.2 and later"
 _ONE_FOR_ALL_ENGINES = "one value for all engines, shown as engine 0"
-_OUR_LINK_ORDER = "`link_index` numbers the links in our order, and is `all` if only their sum is known"
+_OUR_LINK_ORDER = "`link_index` follows our order of links; it is `all` if only the sum is known"
 
 
 def _stack_number(sensor: str) -> str:
@@ -83,10 +81,10 @@ _DEVICE_METRICS_ROWS = (
 )
 _DEVICE_METRICS_MISSING = (
     UnservedNames("gpu_{gfx,vcn,jpeg}_busy_instantaneous", "the activity of each die is not read"),
-    UnservedNames("pcie_bandwidth, pcie_rx, pcie_tx, pcie_bidirectional_bandwidth", "rates whose unit is disputed; `accelerator_pcie_…_bytes_per_second` exist if the card measures them"),
+    UnservedNames("pcie_bandwidth, pcie_rx, pcie_tx, pcie_bidirectional_bandwidth", "the units of these rates are disputed; use `accelerator_pcie_…_bytes_per_second`, which exist if the card measures the rates"),
     UnservedNames("gpu_violation_*, gpu_min_clock, gpu_prof_*, gpu_afid_errors, gpu_{total,used,free}_visible_vram", "not read"),
     UnservedNames("pcie_replay_rollover_count", "not read"),
-    UnservedNames("gpu_total_memory, gpu_usage", "names of old releases: `gpu_total_vram`, `gpu_gfx_activity`"),
+    UnservedNames("gpu_total_memory, gpu_usage", "old names of `gpu_total_vram` and `gpu_gfx_activity`"),
     UnservedNames("label deployment_mode", "always `baremetal`, because the mode is not read"),
     UnservedNames("label cluster_name", "set it in Prometheus (`external_labels` or `relabel_configs`)"),
 )
@@ -143,8 +141,8 @@ _OMNISTAT_ROWS = (
     Row("sclk_clock_mhz", "Current system clock (MHz).", first_of("clock_hertz{graphics}"), MEGA),
     Row("mclk_clock_mhz", "Current memory clock (MHz).", first_of("clock_hertz{memory}"), MEGA),
     Row("temperature_celsius", "Temperature (C).", first_of("temperature_celsius{junction}"), labels=(("location", "hotspot"),)),
-    Row("temperature_celsius", "Temperature (C).", first_of("temperature_celsius{edge}"), labels=(("location", "edge"),), deviation="Omnistat exposes only one of the two sensors; this page has both"),
-    Row("temperature_memory_celsius", "Memory temperature (C).", first_of("temperature_celsius{memory}"), labels=(("location", "vram"),), deviation="`location` is `hbm_0` on cards whose tool reports each stack"),
+    Row("temperature_celsius", "Temperature (C).", first_of("temperature_celsius{edge}"), labels=(("location", "edge"),), deviation="Omnistat exposes only one of the two sensors; this page exposes both"),
+    Row("temperature_memory_celsius", "Memory temperature (C).", first_of("temperature_celsius{memory}"), labels=(("location", "vram"),), deviation="Omnistat's `location` is `hbm_0` on cards that report each memory stack"),
     Row("num_compute_units", "Compute units.", first_of("compute_units")),
     Row("xgmi_total_read_kilobytes", "Data read over all XGMI links (KB).", Total("link_receive_bytes_total"), KIBI),
     Row("xgmi_total_write_kilobytes", "Data written over all XGMI links (KB).", Total("link_transmit_bytes_total"), KIBI),
@@ -154,7 +152,7 @@ _OMNISTAT_ROWS = (
 _OMNISTAT_MISSING = (
     UnservedNames("rocm_compute_unit_occupancy, rocm_throttle_*, rocm_average_decoder_utilization_percentage", "not read in this form"),
     UnservedNames("omnistat_*", "node_exporter exposes the metrics of host and network"),
-    UnservedNames("rmsjob_*", "`accelerator_allocation_ratio` has the job of each card if `attribution.enabled` is set"),
+    UnservedNames("rmsjob_*", "with `attribution.enabled`, `accelerator_allocation_ratio` has the job of each card"),
 )
 # fmt: on
 
@@ -186,11 +184,11 @@ _DCU_ROWS = (
     Row("utilizationrate", "Utilization (%).", first_of("utilization_ratio"), PERCENT),
     Row("usedmemory_bytes", "Memory in use (B).", first_of("memory_used_bytes")),
     Row("memorycap_bytes", "Total memory (B).", first_of("memory_total_bytes")),
-    Row("ce_count", "Correctable errors by block.", PerLabelValue("ecc_corrected_total", "block_type", _without_total), deviation="the blocks are those that the tool names"),
-    Row("ue_count", "Uncorrectable errors by block.", PerLabelValue("ecc_uncorrected_total", "block_type", _without_total), deviation="the blocks are those that the tool names"),
+    Row("ce_count", "Correctable errors by block.", PerLabelValue("ecc_corrected_total", "block_type", _without_total), deviation="`block_type` has the tool's names of the blocks"),
+    Row("ue_count", "Uncorrectable errors by block.", PerLabelValue("ecc_uncorrected_total", "block_type", _without_total), deviation="`block_type` has the tool's names of the blocks"),
 )
 _DCU_MISSING = (
-    UnservedNames("dcu_pciebw_mb", "a rate over an unknown time window; `accelerator_pcie_bandwidth_bytes_per_second` exists if the card measures the rate"),
+    UnservedNames("dcu_pciebw_mb", "the time window of this rate is unknown; use `accelerator_pcie_bandwidth_bytes_per_second`, which exists if the card measures the rate"),
     UnservedNames("vdcu_*", "virtual DCUs are not read"),
 )
 # fmt: on

@@ -108,7 +108,7 @@ def _identity_lines(card: Card, width: int) -> Iterator[Line]:
 
 def _process_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     if scene.past_slot is not None:
-        yield (Piece("The processes of the past are not kept.", Style.DIM),)
+        yield (Piece("Past processes are not stored.", Style.DIM),)
     elif card.row.device.processes:
         yield heading("processes")
     for process in card.row.device.processes:
@@ -135,7 +135,7 @@ def _chart_lines(state: State, scene: Scene, card: Card, size: Size) -> Iterator
     series = card.series.get(state.metric)
     yield from wrapped(_chart_title(state.metric, scene, card, series), size.columns, Style.BOLD)
     if series is None or not past.slots:
-        yield (Piece("No history is kept of this metric.", Style.DIM),)
+        yield (Piece("The history of this metric is not stored.", Style.DIM),)
         return
     window = Window(past.slots, scene.window.phase)
     scale = scale_of(state.metric, card.row, series)

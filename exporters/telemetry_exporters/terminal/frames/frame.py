@@ -71,25 +71,25 @@ _KEY_WIDTH = 13
 # The help: (keys, meaning). No key changes a card or ends a process.
 KEYS = (
     ("↑ ↓", "choose a line, or scroll"),
-    ("PgUp PgDn", "the same, by a page"),
-    ("Home End", "the first line, the last line"),
+    ("PgUp PgDn", "move by a page"),
+    ("Home End", "go to the first or the last line"),
     ("Enter", "open the node or card"),
     ("Esc", "clear the filter, then go back"),
     ("1 2 3 4 5", "nodes, cards, one card, processes, sources"),
-    ("Tab", "the next of these views; Shift Tab: the previous view"),
-    ("/", "show only lines that have these words; Enter keeps the filter, Esc clears it"),
-    ("s S", "sort by the next or the previous column, or in the usual order (the worst first)"),
-    ("t w g u", "sort by temperature, power (watts), memory (GiB), utilization; the same key again reverses the order"),
-    ("o c d", "sort by owner, by CPU (processes), or in the usual order (the worst first)"),
+    ("Tab", "open the next view; Shift Tab: the previous view"),
+    ("/", "show only lines with the words that you type; Enter keeps the filter, Esc clears it"),
+    ("s S", "sort by the next or the previous column, or show the worst first"),
+    ("t w g u", "sort by temperature, power (watts), memory (GiB), utilization; press again to reverse the order"),
+    ("o c d", "sort by owner, by CPU (only processes), or show the worst first"),
     ("r", "reverse the order"),
-    ("← →", "go back and forth in the last 30 minutes, in 5-second steps; < and > do the same"),
-    ("[ ]", "the same in 1-minute steps; Shift ← and Shift → do the same"),
-    ("n", "back to now"),
-    ("m M", "one card: the next or the previous metric of the chart"),
-    ("P", "cards: show or hide the processes below them"),
-    ("p Space", "pause: nothing new is shown; a recording does not advance"),
-    (", .", "a recording: go back or forth by 10 seconds; { }: by a minute"),
-    ("- +", "a recording: halve or double the speed"),
+    ("← →", "go back or forth by 5 seconds within the last 30 minutes; also: < and >"),
+    ("[ ]", "go back or forth by 1 minute; also: Shift ← and Shift →"),
+    ("n", "return to the present"),
+    ("m M", "one card: show the next or the previous metric in the chart"),
+    ("P", "cards: show or hide the processes below the cards"),
+    ("p Space", "pause the display, and the recording if there is one"),
+    (", .", "recording: go back or forth by 10 seconds; { and }: by a minute"),
+    ("- +", "recording: halve or double the speed"),
     ("?", "this help"),
     ("q", "quit"),
 )
@@ -121,7 +121,7 @@ def header(state: State, size: Size) -> list[Line]:
     limit = max(1, size.rows - _MIN_ROWS_BELOW_HEADER)
     if len(lines) <= limit:
         return lines
-    note = Piece(f"▼ {len(lines) - limit + 1} more lines in a taller terminal", Style.DIM)
+    note = Piece(f"▼ {len(lines) - limit + 1} lines need a taller terminal", Style.DIM)
     return [*lines[: max(1, limit - 1)], (note,)][:limit]
 
 
@@ -193,7 +193,7 @@ def _warning_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
     if state.past_time is not None:
         yield Note(_past_note(state, state.past_time))
     if state.is_paused:
-        yield Note("Paused: nothing new is shown. p: continue")
+        yield Note("Paused: the display does not change. Press p to continue.")
     if state.view is View.NODES:
         silent = [scene for scene in scenes if scene.is_old or (scene.content is None and scene.node.trouble)]
         if silent and state.past_time is None:
@@ -217,18 +217,16 @@ def _most_frequent_note(scenes: Sequence[Scene]) -> Iterator[Note]:
     for note, names in sorted(nodes_by_note.items(), key=lambda item: -len(item[1]))[:1]:
         where = f" On {len(names)} of {len(scenes)} nodes: {first_names(names, ', ', 3)}."
         others = set().union(*nodes_by_note.values()) - set(names)
-        more = f" Other notes apply to {first_names(sorted(others), ', ', 3)}." if others else ""
+        more = f" Nodes with other notes: {first_names(sorted(others), ', ', 3)}." if others else ""
         yield Note(note if len(names) == len(scenes) else note + where + more)
 
 
 def _past_note(state: State, past_time: float) -> str:
     newest_time = newest_slot_time(state)
     ago = (
-        ""
-        if newest_time is None
-        else f", {human.seconds(round(max(0.0, newest_time + SLOT_SECONDS - past_time)))} back"
+        "" if newest_time is None else f", {human.seconds(round(max(0.0, newest_time + SLOT_SECONDS - past_time)))} ago"
     )
-    return f"PAST{ago}. n: back to now"
+    return f"PAST{ago}. Press n to return"
 
 
 def _age_notes(scene: Scene) -> Iterator[Note]:

@@ -217,7 +217,7 @@ def process_list(state: State, size: Size) -> Body:
     if scene is None or scene.content is None:
         return message_body("No node has answered yet.", size.columns)
     if scene.past_slot is not None:
-        return message_body("The processes of the past are not kept. n: back to now", size.columns)
+        return message_body("Past processes are not stored. Press n to return to the present.", size.columns)
     if not any(row.device.processes for row in scene.rows):
         return message_body("No processes reported.", size.columns)
     return _process_listing(scene).body(_process_rows(scene), state.options, None, size.columns, state.glyphs)
@@ -258,7 +258,7 @@ def source_list(state: State, size: Size) -> Body:
     if scene is None or scene.content is None:
         return message_body("No node has answered yet.", size.columns)
     if scene.past_slot is not None:
-        return message_body("The state of sources in the past is not kept. n: back to now", size.columns)
+        return message_body("Past states of sources are not stored. Press n to return to the present.", size.columns)
     snapshot = scene.content.snapshot
     if not snapshot.sources:
         return message_body("No sources are known.", size.columns)
