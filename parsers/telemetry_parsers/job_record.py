@@ -20,26 +20,26 @@ NOBODY = "nobody"
 
 # The totals that a record contains for all its cards together and for each card.
 Seconds = Annotated[
-    float, Schema({"description": "Seconds with the card, multiplied by the owner's share of the card.", "minimum": 0})
+    float, Schema({"description": "Seconds for which the owner had the card, multiplied by the owner's share.", "minimum": 0})
 ]
 MeasuredSeconds = Annotated[
-    float, Schema({"description": "The part of `seconds` for which the card's utilization was known.", "minimum": 0})
+    float, Schema({"description": "The part of `seconds` in which the card's utilization was known.", "minimum": 0})
 ]
 BusySeconds = Annotated[
     float | None,
     Schema(
         {
-            "description": "Utilization integrated over the measured seconds, multiplied by the share.",
+            "description": "Seconds for which the card was busy (the integral of the utilization), multiplied by the owner's share.",
             "minimum": 0,
         }
     ),
 ]
 EnergyJoules = Annotated[
-    float | None, Schema({"description": "The card's energy, multiplied by the share.", "minimum": 0})
+    float | None, Schema({"description": "The card's energy, multiplied by the owner's share.", "minimum": 0})
 ]
 ThrottledSeconds = Annotated[
     float | None,
-    Schema({"description": "Seconds of throttled clocks, multiplied by the share.", "minimum": 0}),
+    Schema({"description": "Seconds in which the card's clocks were throttled, multiplied by the owner's share.", "minimum": 0}),
 ]
 
 
@@ -49,7 +49,7 @@ class JobOwner:
 
     kind: Annotated[str, Schema({"enum": [*get_args(OwnerKind), NOBODY]})]
     name: str = ""
-    """Unique on the node for its kind."""
+    """Unique among the node's owners of this kind."""
     pod_namespace: str = ""
     pod_name: str = ""
     container_name: str = ""
@@ -67,7 +67,7 @@ class RecordedTime:
 
     time: float
     told_by: TimeOrigin
-    """`hook`: from the scheduler's hook. `process`: start of the owner's first process. `seen`: the daemon saw the owner appear or disappear. `daemon_start`: when the daemon started, the owner was already present, or had disappeared. `day`: records of unallocated use end with the day."""
+    """The origin of the time. `hook`: the scheduler's hook. `process`: the start of the owner's first process. `seen`: the daemon saw the owner appear or disappear. `daemon_start`: the start of the daemon; the owner had appeared or disappeared before. `day`: the end of the day, for unallocated use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,11 @@ class ReadingSummary:
     """The mean and the peak of one reading while the owner had the card."""
 
     seconds: NotNegative
-    """Seconds for which the reading was known, multiplied by the share."""
+    """Seconds for which the reading was known, multiplied by the owner's share."""
     mean: float | None
-    """The mean over this time; null if the time is 0."""
+    """The mean over `seconds`. Null if `seconds` is 0."""
     peak: float | None
-    """The highest reading; null if the owner had the card only between two readings."""
+    """The highest reading. Null if no reading was made while the owner had the card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,22 +108,22 @@ class CardShare:
     is_used: bool
     """The owner's processes used the card."""
     basis: tuple[Annotated[str, Schema({"enum": list(get_args(Basis))})], ...]
-    """How the owner's share was determined, in order of time."""
+    """The rules that determined the owner's share, in chronological order."""
     seconds: Seconds
     measured_seconds: MeasuredSeconds
     busy_seconds: BusySeconds
     energy_joules: EnergyJoules
     throttled_seconds: ThrottledSeconds
     memory_peak_bytes: NotNegative | None
-    """The largest memory use of the owner's own processes; null if unknown."""
+    """The largest memory use of the owner's own processes. Null if unknown."""
     readings: Annotated[Mapping[str, ReadingSummary], Schema({"propertyNames": {"pattern": "^[a-z][a-z0-9_]*$"}})]
     """Summaries of the card's readings while the owner had the card. The keys are metric names without `accelerator_`. The temperature is that of the hottest main sensor."""
     events: Mapping[str, Annotated[int, Schema({"minimum": 1})]]
-    """How often each event occurred while the owner had the card, by code. Events count for all owners that share the card."""
+    """The number of events by code while the owner had the card. An event counts for every owner that shares the card."""
     energy_source: Annotated[EnergySource, Schema({"enum": ["counter", "estimated"]})] = field(
         default="", metadata={"left_out": True}
     )
-    """`counter` if the energy is from the card's counter, `estimated` if the daemon calculated at least a part of it from power readings. Missing if no energy was measured, and in records of earlier releases, which always estimated the energy."""
+    """`counter`: the energy is from the card's counter. `estimated`: at least a part was calculated from power readings. Missing if no energy was measured. Also missing in records of earlier releases, which always estimated the energy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +136,17 @@ class JobRecord:
 
     schema: _Schema
     id: Annotated[str, Schema({"pattern": "^[0-9a-f]{16}$"})]
-    """Unique: equal ids in two files mean the same record."""
+    """The record's unique id. Equal ids in two files denote the same record."""
     hostname: str
     owner: JobOwner
     start: RecordedTime
     end: RecordedTime | None
-    """Null in `ledger.json`, for an owner that has not ended."""
+    """Null if the record is still open (only in `ledger.json`)."""
     seconds: Seconds
     measured_seconds: MeasuredSeconds
     busy_seconds: BusySeconds
     energy_joules: EnergyJoules
     throttled_seconds: ThrottledSeconds
     gaps: Annotated[tuple[Gap, ...], Schema({"maxItems": 16})]
-    """Periods that the sums do not include: before the daemon saw the owner, while no daemon ran, and while no source reported the owner. If there are more than 16, the last ones are merged."""
+    """Periods that the totals exclude: the daemon had not seen the owner yet, no daemon ran, or no source reported the owner. If there are more than 16, the last ones are merged."""
     cards: tuple[CardShare, ...]

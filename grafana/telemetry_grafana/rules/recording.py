@@ -28,7 +28,7 @@ _DEVICES = (
     Recording(
         "accelerator:temperature_celsius",
         f"max without (sensor) (accelerator_temperature_celsius{{{_CORE_SENSORS}}})",
-        "The temperature of a device's hottest sensor, except memory and board sensors.",
+        "The temperature of a device's hottest sensor. Memory and board sensors are excluded.",
     ),
     Recording(
         "accelerator:temperature_limit_celsius",
@@ -39,7 +39,7 @@ _DEVICES = (
         "accelerator:temperature_margin_celsius",
         "accelerator_temperature_margin_celsius or min without (sensor)"
         f" ({_LIMITS} - accelerator_temperature_celsius{{{_CORE_SENSORS}}})",
-        "The smallest distance of a sensor's temperature from the sensor's limit.",
+        "The smallest margin between a sensor's temperature and its limit.",
     ),
     Recording(
         _UTILIZATION,
@@ -50,14 +50,14 @@ _DEVICES = (
         "accelerator:allocation_utilization_ratio:rate5m",
         '(max without (basis) (accelerator_allocation_ratio{job_id!="",basis="whole"}) > bool 0)'
         " * on (cluster, job, instance, id) group_left () accelerator:utilization_ratio:rate5m",
-        "Average utilization over five minutes of each card that is allocated entirely to a job, with the job's labels.",
+        "Average utilization over five minutes, with the job's labels. Only for cards that are entirely allocated to one job.",
         ", ".join((DEVICE, *OWNER_LABELS["accelerator_allocation_seconds_total"])),
     ),
     Recording(
         OWNED_WORK,
         f'group by ({DEVICE}, owner_kind, owner) (accelerator_allocation_ratio{{basis="whole"}})'
         f" * on ({CARD}) group_left () max by ({CARD}) ({_UTILIZATION}) or {_UTILIZATION} unless on ({CARD}) accelerator_allocation_ratio",
-        "Average utilization over five minutes of each card with a single owner, by owner, and of each card without an owner.",
+        "Average utilization over five minutes, by owner. Only for cards with a single owner or without an owner.",
         f"{DEVICE}, owner_kind, owner",
     ),
     Recording(
@@ -99,7 +99,7 @@ _WORK_DONE = RecordingGroup(
         Recording(
             FLOPS,
             f"{CEILING} * {_ON_CARD} ({_MATRIX})",
-            "Upper limit of the FLOP/s of the matrix units: their active cycles times the current clock, if every lane works in the data type of the label.",
+            "Upper limit of the matrix units' FLOP/s: active cycles times the current clock. Assumes that every lane works in the label's data type.",
             _PER_DTYPE,
         ),
         Recording(
@@ -112,13 +112,13 @@ _WORK_DONE = RecordingGroup(
             LOST,
             f"clamp_min(1 - {CEILING} / on ({CARD}, dtype) group_left () (accelerator_peak_flops > 0), 0)"
             f" and on ({CARD}) accelerator_utilization_ratio > 0.05",
-            "The part of the quoted peak that a busy card cannot reach at the current clock; 0 at the quoted clock or above.",
+            "Share of the quoted peak that a busy card cannot reach at its current clock. 0 at the quoted clock or above.",
             _PER_DTYPE,
         ),
         Recording(
             BYTES,
             f"accelerator_memory_bandwidth_ratio * {_ON_CARD} accelerator_peak_memory_bytes_per_second",
-            "Bytes per second between the card and its memory: the used share of the bandwidth times the peak.",
+            "Memory traffic in bytes per second: the bandwidth ratio times the peak bandwidth.",
         ),
         Recording(
             INTENSITY,
@@ -129,7 +129,7 @@ _WORK_DONE = RecordingGroup(
         Recording(
             STEP_RATE,
             "rate(telemetry_steps_total[5m])",
-            "Steps per second of each rank, as counted by its job.",
+            "Steps per second of each rank, as its job counts them.",
             f"{NODE}, id, job_id, rank",
         ),
     ),
@@ -144,7 +144,7 @@ _ABOVE_IDLE = Recording(
     # A model whose highest power is close to its idle power is excluded: its tool probably reports a constant.
     f"abs({_POWER_READ} - on ({MODEL}) group_left () {_MIN_POWER})"
     f" / on ({MODEL}) group_left () (({_MAX_POWER} > {with_thresholds('$power_follows')} * {_MIN_POWER}) - {_MIN_POWER})",
-    "How far the device's power is from its model's idle power, as a share of the largest difference within a month.",
+    "The difference between a device's power and its model's idle power, as a share of the model's power range within a month.",
 )
 
 _AT_LOAD = with_thresholds(">= $same_load_ratio")
@@ -160,12 +160,12 @@ def _busy_peer_rules(series: str, reading: str) -> tuple[Recording, ...]:
         Recording(
             f"accelerator:{series}:of_busy_peers",
             f"{busy_cards} / on ({MODEL_IN_NODE}) group_left () quantile by ({MODEL_IN_NODE}) (0.5, {busy_cards})",
-            f"The {quantity} of a busy device, divided by the median of its node's busy devices of the same model.",
+            f"A busy device's {quantity}, divided by the median of the node's busy devices of this model.",
         ),
         Recording(
             f"instance:accelerator_{series}:of_busy_peers",
             f"{busy_nodes} / on ({MODEL}) group_left () quantile by ({MODEL}) (0.5, {busy_nodes})",
-            f"The mean {quantity} of a busy node's devices, divided by the median over busy nodes with the same model.",
+            f"A busy node's mean {quantity}, divided by the median of all busy nodes with this model.",
             MODEL_IN_NODE,
         ),
     )
@@ -197,11 +197,11 @@ _WITHOUT_COUNTED_PARTITIONS = (
 _SUMS: Mapping[str, tuple[str, str]] = {
     "accelerator_power_watts:sum": (
         "sum by (OVER) (accelerator_power_watts)",
-        "Power drawn. Partitions report no power, so no power is counted twice.",
+        "Power drawn. Nothing is counted twice, because partitions report no power.",
     ),
     "accelerator_power_cap_used_ratio:avg": (
         _ratio("accelerator_power_watts", "(accelerator_power_cap_watts > 0)"),
-        "Power drawn as a share of the limits, for the devices that report both.",
+        "Power drawn as a share of the power limits. Only devices that report both values are counted.",
     ),
     "accelerator_memory_used_ratio:avg": (
         _ratio("accelerator_memory_used_bytes", "accelerator_memory_total_bytes", f" unless on ({CARD}) {PARTITIONS}"),
@@ -209,7 +209,7 @@ _SUMS: Mapping[str, tuple[str, str]] = {
     ),
     "accelerator_utilization_ratio:avg": (
         f"avg by (OVER) ({_WITHOUT_COUNTED_PARTITIONS})",
-        "Average utilization over five minutes, including partitions of cards that report no utilization themselves.",
+        "Average utilization over five minutes. A partition counts only if its card reports no utilization.",
     ),
 }
 _POWER, _POWER_SHARE, _MEMORY, _WORK = _SUMS
@@ -242,13 +242,13 @@ def _straggler_rules(name: str, series: str, min_spread: str) -> tuple[Recording
         Recording(
             deviation,
             f"({series}) - on ({MODEL}) group_left () quantile by ({MODEL}) (0.5, {series})",
-            "The difference between the device's value and the median of all devices of its model.",
+            "The device's value minus the median of all devices of its model.",
         ),
         Recording(
             f"accelerator:{name}:zscore",
             f"{deviation} / on ({MODEL}) group_left () clamp_min({spread}, {min_spread})"
             f" and on ({MODEL}) count by ({MODEL}) ({deviation}) >= {_MIN_PEERS}",
-            "The distance from the model's median in robust standard deviations, if there are at least three devices.",
+            "The deviation from the model's median in robust standard deviations. Requires at least three devices of the model.",
         ),
     )
 

@@ -15,7 +15,7 @@ _MAINTENANCE = Recording(
     f" unless ({_ENDS_IN} == {_ENDS_IN} offset 5m))"
     # A node that is off exposes nothing, so the recorded end is kept for one more day.
     f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
-    "The end of a node's maintenance, by Prometheus' clock. The series continues while the node is off.",
+    "The end of a node's maintenance by Prometheus' clock. The series continues even if the node is off.",
     NODE,
 )
 
@@ -27,14 +27,14 @@ _HEAT_RULES = (
     Recording(
         THROTTLED,
         f"max without (reason) (avg_over_time({_HEAT_THROTTLING}[5m]))",
-        "The share of five minutes in which heat throttled the clocks.",
+        "Share of the last five minutes in which heat throttled the clocks.",
     ),
     Recording(
         LOST_CLOCK,
         # Only throttled cards are considered, because the clock of an idle card has no meaning.
         f"clamp_min(1 - accelerator:clock_hertz:avg5m / {_BEST_CLOCK}, 0) and on ({CARD}) {THROTTLED} > 0"
         f" or 0 * {THROTTLED}",
-        "The reduction of the clock in five minutes in which heat throttled the card, as a share of the highest clock within three hours. 0 if heat did not throttle the card, or the card reports no clock.",
+        "The part of the clock that heat throttling cost in five minutes, as a share of the highest clock within three hours. 0 if heat did not throttle the card, or if the card reports no clock.",
     ),
 )
 
@@ -49,7 +49,7 @@ _HELD_IDLE_RULE = Recording(
     with_thresholds(
         f"(last_over_time({HELD_IDLE}[5m]) + 60 or (({_HELD_IDLE}) > bool -1) * 60) and ({_HELD_IDLE})",
     ),
-    "Seconds for which a job has held memory on a card without computing.",
+    "How many seconds a job has held a card's memory without computing.",
     ", ".join((DEVICE, *OWNER_LABELS["accelerator_allocation_seconds_total"])),
 )
 
@@ -67,7 +67,7 @@ MEMORIES = RecordingGroup(
         Recording(
             "accelerator:link_up:sum",
             "sum without (link) (accelerator_link_up)",
-            "How many of a device's links are up.",
+            "The number of the device's links that are up.",
         ),
         Recording(
             "accelerator:up:flapping",
@@ -75,18 +75,18 @@ MEMORIES = RecordingGroup(
                 "changes(accelerator_up[1h]) >= $long_flaps and changes(accelerator_up[30m]) > 0 unless"
                 " (changes(accelerator_up[1h]) < $flaps and avg_over_time(accelerator_up[1h]) >= $flapping_up_share)"
             ),
-            "How often a flapping device was lost or came back within an hour.",
+            "How often a flapping device was lost or came back within the last hour.",
         ),
         Recording(
             "accelerator:link_up:flapping",
             with_thresholds("changes(accelerator_link_up[1h]) >= $flaps"),
-            "How often a flapping link went down or up within an hour.",
+            "How often a flapping link went down or up within the last hour.",
             f"{DEVICE}, link",
         ),
         Recording(
             "instance:accelerators:known",
             f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accelerator_up unless on ({CARD}) {PARTITIONS}))",
-            "Whole devices of a vendor that a node reports, including lost ones.",
+            "The number of a node's whole devices by vendor, including lost devices.",
             f"{NODE}, vendor",
         ),
         _MAINTENANCE,
@@ -134,13 +134,13 @@ _POWER_RANGE = (
         IDLE_POWER,
         f"min by ({MODEL}) ({_lasting_extreme('max_over_time', _POWER)} and on ({CARD})"
         + with_thresholds(" max_over_time(accelerator_utilization_ratio[10m]) < $idle_ratio)"),
-        "The lowest power that an idle device of this model kept for ten minutes.",
+        "Idle power of the model: an idle device stayed at or below this power for ten minutes.",
         MODEL,
     ),
     Recording(
         HIGHEST_POWER,
         f"max by ({MODEL}) ({_lasting_extreme('min_over_time', _POWER)})",
-        "The highest power that a device of this model kept for ten minutes.",
+        "Highest power of the model: a device stayed at or above this power for ten minutes.",
         MODEL,
     ),
 )
@@ -155,7 +155,7 @@ PAST = RecordingGroup(
             f"max_over_time(accelerator:core_readings:group{_RECENT})",
             CARD,
             "accelerator_up",
-            "1 for each present or lost device that has reported core readings.",
+            "1 for each device, present or lost, that has ever reported core readings.",
         ),
         _once_rule(
             "instance:telemetry:once",
@@ -169,13 +169,13 @@ PAST = RecordingGroup(
             # Cards are identified by `id`, because number and name may change with the driver.
             f"max by ({CARD}) ({_lasting_extreme('min_over_time', 'accelerator:link_up:sum')})",
             CARD,
-            "The highest number of links of a device that were up for ten minutes.",
+            "The highest number of a device's links that stayed up for ten minutes.",
         ),
         _maximum_rule(
             "model:accelerator_fan_ratio:most",
             f"max by ({MODEL}) ({_lasting_extreme('min_over_time', 'accelerator_fan_ratio')})",
             MODEL,
-            "The highest speed that a fan of the model kept for ten minutes.",
+            "Highest fan speed of the model: a fan ran at this speed or faster for ten minutes.",
         ),
         *_POWER_RANGE,
         # This rule precedes the next two rules, because it must read their previous results.
@@ -186,20 +186,20 @@ PAST = RecordingGroup(
             f" ({_REMEMBERS_SINCE} != last_over_time(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK}))"
             f" or {_LAST_BEFORE} * ({_LAST_BEFORE} > bool (instance:accelerators:known or 0 * {_LAST_BEFORE}))"
             f" and on ({NODE}) (changes(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK}) > 0)",
-            "Whole devices of a vendor that a node reported before its daemon lost its state; 0 once the node reports this number again.",
+            "The number of a node's whole devices before its daemon lost its state, by vendor. 0 once the node reports as many devices again.",
             f"{NODE}, vendor",
         ),
         Recording(
             "instance:accelerators:steady",
             # The median ignores short deviations, for example while a driver starts.
             "floor(quantile_over_time(0.5, instance:accelerators:known[1h])) and instance:accelerators:known",
-            "Whole devices of a vendor that a node reported for most of an hour.",
+            "The number of whole devices that a node reported for most of the last hour, by vendor.",
             f"{NODE}, vendor",
         ),
         Recording(
             "instance:telemetry_remembers_since_timestamp_seconds:max",
             _REMEMBERS_SINCE,
-            "Identifies the daemon's state: the value changes if the state is lost.",
+            "Identifies the daemon's state. The value changes if the state is lost.",
             NODE,
         ),
         Recording(

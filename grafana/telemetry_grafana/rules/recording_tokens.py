@@ -58,7 +58,7 @@ TOKEN_ENERGY = RecordingGroup(
         Recording(
             WATTS,
             f"{_SHARE} * on ({_POD}) group_left () ({_POD_WATTS})",
-            "Power that the daemon attributes to a pod, divided among the pod's models in proportion to their tokens.",
+            "Power attributed to a pod, divided among its models in proportion to their tokens.",
             _POD_MODEL,
         ),
         Recording(POD_JOULES, f"{WATTS} / ({TOKENS} > 0)", "Joules per output token of a pod.", _POD_MODEL),

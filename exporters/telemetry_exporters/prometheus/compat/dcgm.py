@@ -83,7 +83,7 @@ _DCGM_ROWS = (
     Row("DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "Packets retransmitted on all NVLinks.", Total("link_replay_errors_total"), kind="counter"),
     Row("DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "Recoveries of all NVLinks.", Total("link_recovery_errors_total"), kind="counter"),
     Row("PROF_GR_ENGINE_ACTIVE", "Share of time in which any compute or graphics work ran (0-1).", first_of("graphics_active_ratio")),
-    Row("PROF_SM_ACTIVE", "Share of time in which a multiprocessor had at least one warp, averaged over the multiprocessors (0-1).", first_of("sm_active_ratio")),
+    Row("PROF_SM_ACTIVE", "Share of time in which a multiprocessor had at least one warp (0-1). Average of all multiprocessors.", first_of("sm_active_ratio")),
     Row("PROF_SM_OCCUPANCY", "Resident warps as a share of the maximum (0-1).", first_of("sm_occupancy_ratio")),
     Row("PROF_PIPE_TENSOR_ACTIVE", "Share of time in which the tensor pipes worked (0-1).", first_of("tensor_active_ratio")),
     Row("PROF_DRAM_ACTIVE", "Share of time in which the memory sent or received (0-1).", first_of("memory_bandwidth_ratio")),
