@@ -20,7 +20,7 @@ NOBODY = "nobody"
 
 # The totals that a record contains for all its cards together and for each card.
 Seconds = Annotated[
-    float, Schema({"description": "Seconds for which the owner had the card, multiplied by the owner's share.", "minimum": 0})
+    float, Schema({"description": "How long the owner had the card, multiplied by the owner's share.", "minimum": 0})
 ]
 MeasuredSeconds = Annotated[
     float, Schema({"description": "The part of `seconds` in which the card's utilization was known.", "minimum": 0})
@@ -39,7 +39,7 @@ EnergyJoules = Annotated[
 ]
 ThrottledSeconds = Annotated[
     float | None,
-    Schema({"description": "Seconds in which the card's clocks were throttled, multiplied by the owner's share.", "minimum": 0}),
+    Schema({"description": "Seconds of throttled clocks, multiplied by the owner's share.", "minimum": 0}),
 ]
 
 

@@ -109,17 +109,17 @@ def answer_in(output: Output, library: LibrarySpec) -> Answer | Report:
     data = mapping(output.data)
     node, devices = data.get("node"), data.get(library.devices.lower())
     if not isinstance(devices, list) or not isinstance(node, dict):
-        message = f"not an answer of the reader {library.source}: the list of {library.devices} is missing"
+        message = f"this is not an answer of the reader {library.source}: it has no list of {library.devices}"
         return failed("not_understood", where, message)
     if len(devices) > library.max_devices:
-        return failed("not_understood", where, f"{len(devices)} {library.devices}, which is more than any node has")
+        return failed("not_understood", where, f"{len(devices)} {library.devices} are listed, more than any node has")
     return Answer(node, devices, data)
 
 
 def _report_on_text(output: Output, library: LibrarySpec) -> Report:
     tool = identify_tool(output.text + output.stderr) or "another tool"
     hint = f"the source {library.source} reads recordings made by 'telemetry record'"
-    return Report("not_mine", problems=(Problem("text", f"this is output of {tool}; {hint}"),))
+    return Report("not_mine", problems=(Problem("text", f"this is output of {tool}, but {hint}"),))
 
 
 _Facts = tuple[tuple[str, str], ...]

@@ -78,7 +78,7 @@ def _host(name: str, unit: str, help: str, high: float = math.inf) -> Metric:
 _CORE = (
     Metric("accelerator_info", "info", "", "Constant 1. The labels are the identity and rarely changing properties of a device. Join with on (cluster, job, instance, id).", 1, 1, core=True),
     _device("up", "", "1 if a source reports the device, 0 if the device is lost. Missing if the presence is unknown.", 0, 1, core=True),
-    _device("unread", "", "1 if all sources of the device fail, so that its presence is unknown.", 1, 1),
+    _device("unread", "", "1 if the device's sources fail, so that its presence is unknown.", 1, 1),
     _device("temperature_celsius", "celsius", "Temperature at a sensor.", 0, 200, "sensor", _SENSORS, core=True),
     _device("power_watts", "watts", "Power draw. The label power_kind of accelerator_info shows which kind of power the vendor reports.", 0, 20_000, core=True, card_level=True),
     _device("power_cap_watts", "watts", "Current power limit.", 0, 20_000, core=True, card_level=True),

@@ -118,7 +118,7 @@ def _visible_card(index: int, visible: str) -> DeviceName:
     if not names:
         return DeviceName(str(index), "index", str(index))
     if index >= len(names):
-        raise _BadStepsError("`card` has an `index` beyond the end of `visible`")
+        raise _BadStepsError("the `index` of `card` is not a position in `visible`")
     name = names[index][:MAX_NAME_LENGTH]
     return DeviceName(name, "index", name) if name.isascii() and name.isdigit() else DeviceName(name, "uuid", name)
 
@@ -146,7 +146,7 @@ def _select_files(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[
         elif key in selected:
             problems.append(Problem(quote(item.file), f"reports the same rank as {quote(selected[key].file)}"))
         elif file_counts[item.user_id] >= MAX_FILES_OF_A_USER or len(selected) >= MAX_FILES:
-            limits = f"at most {MAX_FILES_OF_A_USER} files of a user are read, and {MAX_FILES} in total"
+            limits = f"at most {MAX_FILES_OF_A_USER} files per user and {MAX_FILES} files in total are read"
             problems.append(Problem(quote(item.file), f"is ignored: {limits}"))
         else:
             selected[key] = item

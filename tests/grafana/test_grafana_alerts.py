@@ -95,7 +95,7 @@ def test_alerts_and_the_verdict_advise_the_same() -> None:
 @pytest.mark.parametrize("setting", ["docs/alerts.md", "https://wiki/a b", "http://w/$1"])
 def test_a_runbook_that_is_no_url_is_refused(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
     monkeypatch.setenv(SETTING, setting)
-    with pytest.raises(ValueError, match=re.escape(f"RUNBOOKS={setting}: set the URL")):
+    with pytest.raises(ValueError, match=re.escape(f"RUNBOOKS={setting} is not a URL: set the URL")):
         outputs.alert_rules()
 
 

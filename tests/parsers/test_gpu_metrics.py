@@ -203,14 +203,14 @@ def test_a_list_of_attributes() -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "shorter than its header"),
+        (b"", "cut off inside its header"),
         (blob(2, 9, 120, {}), "version 2.9"),
-        (blob(1, 3, 96, {}), "version 1.3 with 96 bytes; the header says 96"),
-        (blob(1, 3, 120, {})[:100], "with 100 bytes; the header says 120"),
-        (struct.pack("<HBBi", 8, 1, 9, 3), "ends inside an attribute"),
+        (blob(1, 3, 96, {}), "version 1.3 with 96 bytes (header: 96)"),
+        (blob(1, 3, 120, {})[:100], "with 100 bytes (header: 120)"),
+        (struct.pack("<HBBi", 8, 1, 9, 3), "cut off inside an attribute"),
         (struct.pack("<HBBi", 8, 1, 9, -1), "-1 attributes"),
-        (attributes(attribute(0, 9, "H", 51)), "attribute of type 9"),
-        (attributes(attribute(0, 2, "H", 51))[:-1], "ends inside an attribute"),
+        (attributes(attribute(0, 9, "H", 51)), "unknown attribute type 9"),
+        (attributes(attribute(0, 2, "H", 51))[:-1], "cut off inside an attribute"),
     ],
 )
 def test_unknown_blob_is_refused_with_its_reason(content: bytes, words: str) -> None:

@@ -47,9 +47,9 @@ def test_allowed_declarations(parser: DescribedParser) -> None:
     assert violations(parser) == ()
 
 
-NAME = "may contain only lower-case letters, digits and single hyphens, and at most 40 characters"
+NAME = "is invalid: use at most 40 lower-case letters, digits and single hyphens"
 NOBODYS = "which is not in the catalogue or in the parser's metrics"
-PREFIX = "its name must begin with accelerator_acme_, followed by lower-case letters, digits or underscores"
+PREFIX = "the name must begin with accelerator_acme_, followed by lower-case letters, digits or underscores"
 UNITS = "its unit must be a base unit (bytes celsius hertz joules ratio seconds volts watts), and its name must end with the unit"
 KIND = "it must be a gauge or counter of scope `device`, and not a core metric"
 RANGE = "it needs a help text of one line, and `low` must be less than `high`"
@@ -58,7 +58,7 @@ BROKEN: tuple[tuple[DescribedParser, str], ...] = (
     (replace(GOOD, contract_version=2), "contract_version is 2, but this release supports version 1"),
     (replace(GOOD, name="Acme SMI"), f"name 'Acme SMI' {NAME}"),
     (replace(GOOD, name="a" * 41), f"name '{'a' * 41}' {NAME}"),
-    (replace(GOOD, vendor="acme-corp", gives=("power_watts",), metrics=()), "vendor 'acme-corp' may contain only lower-case letters and digits"),
+    (replace(GOOD, vendor="acme-corp", gives=("power_watts",), metrics=()), "vendor 'acme-corp' is invalid: use only lower-case letters and digits"),
     (replace(GOOD, gives=(), metrics=()), "`gives` is empty"),
     (replace(GOOD, gives=("power_watts",) * 2, metrics=()), "`gives` contains a metric twice: power_watts"),
     (replace(GOOD, gives=("up",), metrics=()), "`gives` contains up, which the daemon derives"),
@@ -80,16 +80,16 @@ BROKEN: tuple[tuple[DescribedParser, str], ...] = (
     (replace(GOOD, polls=()), "needs at least one poll, and poll names must be unique"),
     (replace(GOOD, polls=GOOD.polls * 2), "needs at least one poll, and poll names must be unique"),
     (with_poll(lists_devices=False), "has no poll that lists devices"),
-    (with_poll(name="all of it"), "poll all of it: its name may contain only lower-case letters, digits and single hyphens"),
+    (with_poll(name="all of it"), "poll all of it: the name may contain only lower-case letters, digits and single hyphens"),
     (with_poll(tier="daily"), "poll all: tier 'daily' must be one of fast slow inventory"),
     (with_poll(interval=0), "poll all: interval 0 is not a valid time"),
     (with_poll(deadline=-1), "poll all: deadline -1 is not a valid time"),
     (with_poll(request="acme-smi"), "poll all: its request is str, not Command, Files or Library"),
-    (with_poll(request=Command(())), "poll all: needs at least one command line, without blank words"),
-    (with_poll(request=Command((("acme-smi", ""),))), "poll all: needs at least one command line, without blank words"),
+    (with_poll(request=Command(())), "poll all: needs at least one command line, and no word may be empty"),
+    (with_poll(request=Command((("acme-smi", ""),))), "poll all: needs at least one command line, and no word may be empty"),
     (with_poll(request=Command((("/opt/acme-smi",),))), "poll all: the tool must not be a path; use `folders` instead"),
     (with_poll(request=Command((("acme-smi",),), folders=("opt",))), "poll all: its folders must be absolute"),
-    (with_poll(request=Command((("acme-smi",),), per="card")), "poll all: is repeated per card, but a command line does not contain {card}"),
+    (with_poll(request=Command((("acme-smi",),), per="card")), "poll all: is repeated per card, but one of its command lines does not contain {card}"),
     (with_poll(request=Files()), "poll all: needs at least one path, and all paths must be absolute"),
     (with_poll(request=Library("acme")), "poll all: needs a reader and at least one call"),
 )  # fmt: skip

@@ -18,7 +18,7 @@ from telemetry_exporters.prometheus.renderer import text_page
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
 from telemetry_parsers.vendors.ascend.rank_table import RankTableError, ranks_of, read_rank_table
 
-PLACE, UNNAMED = "server_list[0].device[1]", "has 2 ranks in a table that names no servers"
+PLACE, UNNAMED = "server_list[0].device[1]", "has 2 ranks (the table names no servers)"
 HERE = frozenset({"node1", "198.51.100.1", "fe80::1"})
 
 
@@ -107,10 +107,15 @@ def test_the_only_server_is_this_node() -> None:
 @pytest.mark.parametrize(
     ("servers", "names", "wanted", "text"),
     [
-        (2, {"elsewhere"}, "", "none of the servers is this node: 10.0.0.0, 10.0.0.1; set rank_table_server"),
-        (2, {"10.0.0.0", "10.0.0.1"}, "", "several of the servers are this node: 10.0.0.0, 10.0.0.1; set"),
-        (1, {"10.0.0.0"}, "10.9.9.9", "none of the servers is rank_table_server 10.9.9.9: 10.0.0.0; set"),
-        (9, set(), "", "none of the servers is this node: 10.0.0.0, 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4 and 4 more"),
+        (2, {"elsewhere"}, "", "this node matches none of the servers 10.0.0.0, 10.0.0.1; set rank_table_server"),
+        (2, {"10.0.0.0", "10.0.0.1"}, "", "this node matches several of the servers 10.0.0.0, 10.0.0.1; set"),
+        (1, {"10.0.0.0"}, "10.9.9.9", "rank_table_server 10.9.9.9 matches none of the servers 10.0.0.0; set"),
+        (
+            9,
+            set(),
+            "",
+            "this node matches none of the servers 10.0.0.0, 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4 and 4 more",
+        ),
     ],
 )
 def test_a_node_that_cannot_be_found_is_told(servers: int, names, wanted: str, text: str) -> None:
@@ -173,7 +178,7 @@ def test_the_document_tells_the_rank_like_any_reading() -> None:
         (written(version_1()), 0, "version 1.0, 4 ranks on 2 servers, 2 here\n"),
         (None, 0, "the file does not exist yet"),
         ('{"status": "completed"  // yes\n}', 78, "line 1 is not valid JSON: JSON has no comments"),
-        (written(version_1(servers=1)), 78, "none of the servers is rank_table_server 10.0.0.1: 10.0.0.0"),
+        (written(version_1(servers=1)), 78, "rank_table_server 10.0.0.1 matches none of the servers 10.0.0.0"),
     ],
 )
 def test_a_table_is_checked_with_the_configuration(tmp_path, text, status, error):

@@ -66,11 +66,11 @@ def test_a_verb_is_answered(tmp_path: Path) -> None:
         (b'{"verb": "repeat", "text": 7, "times": 1}', "repeat: text: expected a string, found 7"),
         (
             b'{"verb": "repeat", "text": "x", "times": [1]}',
-            "repeat: times: expected a whole number of at most 64 bits, found list",
+            "repeat: times: expected a 64-bit integer, found list",
         ),
         (
             b'{"verb": "repeat", "text": "x", "times": 1e400}',
-            "repeat: times: expected a whole number of at most 64 bits, found inf",
+            "repeat: times: expected a 64-bit integer, found inf",
         ),
         (b'{"verb": "repeat", "text": "x"}', "repeat: times: missing"),
         (b'{"verb": "echo", "id": {}}', "echo: id: unknown key"),

@@ -88,7 +88,9 @@ def _runbook(alert: str) -> dict[str, str]:
     if not page:
         return {"runbook": f"docs/alerts.md#{alert.lower()}"}
     if not _URL.fullmatch(page):
-        raise ValueError(f"{SETTING}={page} is not a URL: set the URL of docs/alerts.md, such as https://wiki.example.com/alerts.md")
+        raise ValueError(
+            f"{SETTING}={page} is not a URL: set the URL of docs/alerts.md, such as https://wiki.example.com/alerts.md"
+        )
     return {"runbook_url": f"{page}#{alert.lower()}"}
 
 

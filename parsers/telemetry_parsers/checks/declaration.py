@@ -100,10 +100,10 @@ def is_valid_label_for(metric: Metric, label: str) -> bool:
 
 def _check_names(parser: Parser | DescribedParser) -> Iterator[str]:
     if _NAME.match(parser.name) is None or len(parser.name) > _MAX_NAME_LENGTH:
-        yield f"name {parser.name!r} may contain only lower-case letters, digits and single hyphens, and at most {_MAX_NAME_LENGTH} characters"
+        yield f"name {parser.name!r} is invalid: use at most {_MAX_NAME_LENGTH} lower-case letters, digits and single hyphens"
     is_host_only = all(key in BY_KEY and BY_KEY[key].scope == "host" for key in parser.gives)
     if _VENDOR.match(parser.vendor) is None and not (parser.vendor == "" and is_host_only):
-        yield f"vendor {parser.vendor!r} may contain only lower-case letters and digits"
+        yield f"vendor {parser.vendor!r} is invalid: use only lower-case letters and digits"
 
 
 def _check_gives(parser: Parser | DescribedParser) -> Iterator[str]:
@@ -130,7 +130,7 @@ def _check_metrics(parser: Parser | DescribedParser) -> Iterator[str]:
 def _check_metric_name(metric: Metric, vendor: str) -> Iterator[str]:
     prefix = f"accelerator_{vendor}_"
     if not metric.name.startswith(prefix) or not _is_word(metric.name.removeprefix(prefix)):
-        yield f"its name must begin with {prefix}, followed by lower-case letters, digits or underscores"
+        yield f"the name must begin with {prefix}, followed by lower-case letters, digits or underscores"
     if metric.name in BY_NAME:
         yield "the catalogue already has a metric of this name"
     if (metric.kind == "counter") != metric.name.endswith("_total"):
@@ -153,7 +153,7 @@ def _check_label(metric: Metric) -> Iterator[str]:
         yield "it has `words`, but no label"
     for word in metric.words:
         if not _is_word(word):
-            yield f"its word {word!r} may contain only lower-case letters, digits and underscores"
+            yield f"the word {word!r} may contain only lower-case letters, digits and underscores"
 
 
 def _check_polls(parser: Parser | DescribedParser) -> Iterator[str]:
@@ -174,7 +174,7 @@ def _is_repeated(poll: Poll) -> bool:
 
 def _check_poll(poll: Poll) -> Iterator[str]:
     if _NAME.match(poll.name) is None:
-        yield "its name may contain only lower-case letters, digits and single hyphens"
+        yield "the name may contain only lower-case letters, digits and single hyphens"
     if poll.tier not in _TIERS:
         yield f"tier {poll.tier!r} must be one of {' '.join(_TIERS)}"
     for field_name, seconds in (("interval", poll.interval), ("deadline", poll.deadline)):
@@ -198,11 +198,11 @@ def _check_request(request: object) -> Iterator[str]:
 
 def _check_command(request: Command) -> Iterator[str]:
     if not request.alternatives or not all(line and all(line) for line in request.alternatives):
-        yield "needs at least one command line, without blank words"
+        yield "needs at least one command line, and no word may be empty"
     if any("/" in line[0] for line in request.alternatives if line):
         yield "the tool must not be a path; use `folders` instead"
     if not all(folder.startswith("/") for folder in request.folders):
         yield "its folders must be absolute"
     placeholder = f"{{{request.per}}}"
     if request.per and not all(any(placeholder in word for word in line) for line in request.alternatives):
-        yield f"is repeated per {request.per}, but a command line does not contain {placeholder}"
+        yield f"is repeated per {request.per}, but one of its command lines does not contain {placeholder}"

@@ -163,7 +163,7 @@ def _check_outcome(report: Report) -> Iterator[str]:
     if report.outcome not in _OUTCOMES:
         yield f"outcome {report.outcome!r} must be one of {' '.join(_OUTCOMES)}"
     if (report.outcome == "failed") != (report.reason is not None) or report.reason not in (None, *REASONS):
-        yield f"outcome {report.outcome} with reason {report.reason}; a failure needs a reason, and other outcomes must have none"
+        yield f"outcome {report.outcome} does not fit reason {report.reason}: a failure needs a reason, and other outcomes must have none"
     if report.outcome != "ok" and (report.devices or report.readings or report.processes or report.events):
         yield f"outcome {report.outcome} must not have devices or readings"
     if report.outcome in ("failed", "not_mine", "wrong_request") and not report.problems:

@@ -119,7 +119,7 @@ def _codec_for(type_: Any) -> _Codec:
         return _mapping_codec(_codec_for(arguments[1]))
     if origin in (Union, UnionType):
         return _union_codec(arguments)
-    raise TypeError(f"{type_} has no plain JSON form")
+    raise TypeError(f"{type_} cannot be converted to plain JSON types")
 
 
 def _union_codec(types: tuple[Any, ...]) -> _Codec:

@@ -80,7 +80,7 @@ def read_bool(value: Plain) -> bool:
 def read_int(value: Plain) -> int:
     """Return the value if it is an integer of at most 64 bits, else raise CodecError."""
     if not isinstance(value, int) or isinstance(value, bool) or not -_MAX_WHOLE <= value < _MAX_WHOLE:
-        raise unexpected("a whole number of at most 64 bits", value)
+        raise unexpected("a 64-bit integer", value)
     return value
 
 
@@ -120,7 +120,7 @@ def _children(item: Plain) -> Iterator[tuple[str, Plain]]:
     elif isinstance(item, dict):
         for key, child in item.items():
             if not isinstance(key, str):
-                raise unexpected("keys that are strings", key)
+                raise unexpected("string keys", key)
             yield key, child
     else:
         raise unexpected("plain data", item)

@@ -47,7 +47,7 @@ def read_list(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> None
     last_sections = {sections[-1] for sections in earlier_cards if sections}
     if earlier_cards and len(last_sections) == 1 and not last_sections & {*last_card}:
         draft.is_cut = True
-        problem = f"the last card has no {quote(last_sections.pop())}: the list is cut off, and cards may be missing"
+        problem = f"the list is cut off, because the last card has no {quote(last_sections.pop())}"
         draft.add_problem(lines[-1].where, problem)
 
 
@@ -116,7 +116,7 @@ def _is_heading_missing(state: _ScanState, key: Key, line: Line) -> bool:
     is_identity = key in state.shape.address_keys or any(target.kind == "identity" for target in targets)
     if is_identity and key in state.card_keys and not state.is_mixed:
         state.is_mixed = True
-        text = f"{quote(key[1])} is repeated: the heading of the next card is missing, and the lines below are not read"
+        text = f"{quote(key[1])} is repeated, because the next card's heading is missing; the lines below are not read"
         state.draft.add_problem(line.where, text)
     return state.is_mixed
 

@@ -99,7 +99,7 @@ def _add_process(draft: Draft, match: re.Match[str], unit: str | None, line: Lin
     card, pid = int(match[1]), int(match[2])
     position = draft.positions().get(card)
     if position is None:
-        draft.add_problem(line.where, f"a process of card {card}, which is not listed")
+        draft.add_problem(line.where, f"a process uses card {card}, which is not listed")
         return
     counts.by_position[position] += 1
     used = units.quantity(match[4], units.BYTES, unit or "MiB")

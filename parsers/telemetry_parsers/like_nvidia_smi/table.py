@@ -238,7 +238,7 @@ def _read_row(state: _ScanState, line: Line, heading_index: int) -> _Row:
 def _end_record(state: _ScanState) -> None:
     absence = Absent.NOT_REPORTED
     if state.rows and len(state.rows) < len(state.headings):
-        text = f"the card has {len(state.rows)} of {len(state.headings)} lines; only the first is read"
+        text = f"the card has only {len(state.rows)} of {len(state.headings)} lines, so only the first line is read"
         state.draft.add_problem(state.rows[0].where, text)
         state.rows, absence = state.rows[:1], Absent.NOT_UNDERSTOOD
     _add_card(state, absence)

@@ -93,7 +93,7 @@ def _limit_devices(report: Report, identities: Iterable[Identity], problems: lis
     )
     kept = set(order[: bounds.MAX_DEVICES])
     kept = {position for position in kept if devices[position].parent is None or devices[position].parent in kept}
-    problems.append(f"{len(devices)} devices reported; only the {len(kept)} that were seen most often are kept")
+    problems.append(f"of {len(devices)} reported devices, only the {len(kept)} seen most often are kept")
     return reduce_to_devices(report, {old: new for new, old in enumerate(sorted(kept))})
 
 
@@ -129,14 +129,14 @@ def reduce_to_devices(report: Report, new_positions: Mapping[int, int]) -> Repor
 def _limit_items(report: Report, problems: list[str]) -> Report:
     def limited_to(items: tuple[_T, ...], limit: int, plural: str) -> tuple[_T, ...]:
         if len(items) > limit:
-            problems.append(f"{len(items)} {plural} reported; only the first {limit} are kept")
+            problems.append(f"only the first {limit} of {len(items)} reported {plural} are kept")
         return items[:limit]
 
     def without_long_names(items: tuple[_ClaimOrTask, ...], plural: str) -> tuple[_ClaimOrTask, ...]:
         kept = tuple(item for item in items if _has_short_owner_names(item))
         if len(kept) < len(items):
             problems.append(
-                f"dropped {len(items) - len(kept)} {plural} with texts over {bounds.MAX_TEXT_LENGTH} characters"
+                f"{len(items) - len(kept)} {plural} were dropped, because a text has over {bounds.MAX_TEXT_LENGTH} characters"
             )
         return kept
 
@@ -166,7 +166,7 @@ def _limit_labels(readings: tuple[Reading, ...], problems: list[str]) -> tuple[R
     if len(kept) < len(readings):
         metric = labels_seen.most_common(1)[0][0][1]
         problems.append(
-            f"dropped {len(readings) - len(kept)} readings of metrics with more than {bounds.MAX_WORDS} label values, such as {metric}"
+            f"{len(readings) - len(kept)} readings were dropped, because metrics such as {metric} have over {bounds.MAX_WORDS} label values"
         )
     return tuple(kept)
 

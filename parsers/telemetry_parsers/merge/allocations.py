@@ -148,7 +148,7 @@ class _Assignment:
                 continue
             device = self._names.find(source_claim.claim)
             if device is None:
-                self._add_problem(source_claim, "matches no device of this node, or several", entry)
+                self._add_problem(source_claim, "matches no device of this node or more than one", entry)
                 self.unresolved[source_claim.source] += 1
             else:
                 claimed.setdefault(device.id, source_claim)

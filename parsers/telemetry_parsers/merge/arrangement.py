@@ -251,7 +251,7 @@ def _device_ids(fresh: FreshReports, devices: Iterable[NamedDevice]) -> dict[tup
 
 def _unnamed_problem(group: joining.SightingGroup) -> tuple[str, Problem]:
     where = name_of(group.device)
-    return group.sightings[0].source, Problem(where, "not shown: another device has the same identity")
+    return group.sightings[0].source, Problem(where, "the device is hidden: another device has the same identity")
 
 
 def _device_order(device: ArrangedDevice | MergedDevice) -> DisplayOrder:

@@ -117,5 +117,5 @@ def _sighting_of_occupant(sighting: Sighting, occupant: Identity) -> Sighting:
 
 def _problem(group: SightingGroup, occupant: Identity) -> tuple[str, Problem]:
     name = group.device.uuid or group.device.bus_id
-    text = f"reported as {name}, but was {occupant.id}: the change is ignored until a second report confirms it"
+    text = f"the report has {name} instead of {occupant.id}; the change is ignored until a second report confirms it"
     return group.sightings[0].source, Problem(f"{occupant.vendor} {occupant.device}", text)

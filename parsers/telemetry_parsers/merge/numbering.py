@@ -30,7 +30,7 @@ class NumberedSightings:
     @property
     def problems(self) -> tuple[tuple[str, Problem], ...]:
         """Return a problem for each source whose indices changed."""
-        text = "the listed indices changed, so the list is ignored until the devices' addresses are read again"
+        text = "the indices changed, so the list is ignored until the devices' addresses are read again"
         return tuple((source, Problem("list of devices", text)) for source in self.unmatched)
 
 

@@ -33,7 +33,7 @@ def parse(capture: Capture) -> Report:
         return refusal
     folders = [output for output in capture.outputs if _text_at(output.data, "kind") in _CLAIM_PARSERS]
     if not folders:
-        return failed("not_understood", CALL, f"the capture contains no job map folder ({', '.join(_CLAIM_PARSERS)})")
+        return failed("not_understood", CALL, f"the capture has no folder of a job map ({', '.join(_CLAIM_PARSERS)})")
     problems: list[Problem] = []
     claims: list[Claim] = []
     for output in folders:
@@ -72,7 +72,7 @@ def _jobstats_claims(file: str, text: str, users: Mapping[str, str]) -> Iterator
     name = device_name(file, "minor")
     job, *rest = text.split()
     if len(rest) != 1 or _UID(rest[0]) is None:
-        raise _InvalidFileError("does not consist of a job id and a user id")
+        raise _InvalidFileError("must contain a job id and a user id")
     yield _claim(job, (name,), user=users.get(rest[0], rest[0]))
 
 

@@ -49,7 +49,7 @@ def _report_on_pods(output: Output) -> Report:
         claims += _claims_of_pod(pod, node, problems)
     if len(claims) > MAX_CLAIMS:
         claims.sort(key=lambda claim: not claim.names)
-        problems.append(Problem("pods", f"{len(claims)} claims reported; only the first {MAX_CLAIMS} are kept"))
+        problems.append(Problem("pods", f"only the first {MAX_CLAIMS} of {len(claims)} reported claims are kept"))
     return Report(claims=tuple(claims[:MAX_CLAIMS]), problems=capped(problems), form="data")
 
 

@@ -201,7 +201,7 @@ class Draft:
     def report(self, form: Form = "text") -> Report:
         """Return the finished report."""
         if len(self._devices) > bounds.MAX_LISTED:
-            text = f"{len(self._devices)} devices in one output, which is more than any tool prints"
+            text = f"the output lists {len(self._devices)} devices, more than any tool does"
             return failed("not_understood", "text", text)
         version = (("tool_version", self.tool_version),) if self.tool_version else ()
         outcome: Outcome = "ok" if self._devices or version or self.facts else "no_devices"

@@ -67,7 +67,7 @@ def _report_on_long_output(output: Output, tool: str) -> Report | None:
     count = output.text.count("\n") + output.stderr.count("\n")
     if count <= MAX_LINES:
         return None
-    return failed("not_understood", "text", f"{count} lines, which is more than {tool} prints")
+    return failed("not_understood", "text", f"the text has {count} lines, more than {tool} prints")
 
 
 def _report_on_silence(output: Output, printed: Sequence[Line], no_output: str) -> Report | None:

@@ -111,7 +111,7 @@ def _read_documents(text: str) -> _ParsedDocuments | None:
         contradicted_cards |= dict.fromkeys(_add_document(scanner.members, earlier_texts, listing))
     for index in contradicted_cards:
         listing.add_problem(
-            f"card {index}", "the card is reported a second time with different values; the first values are kept"
+            f"card {index}", "the card is reported twice with different values; the first values are kept"
         )
     if not surrounding_texts:
         return None

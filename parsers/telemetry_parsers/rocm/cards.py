@@ -209,7 +209,7 @@ def _read_card(device: int, where: str, entries: Sequence[Entry], metric_keys: C
     readings = draft.readings_of(device)
     _discard_zeros(readings, draft)
     if len(entries) > MAX_KEYS:
-        draft.add_problem(where, f"{len(entries)} values; only the first {MAX_KEYS} are read")
+        draft.add_problem(where, f"only the first {MAX_KEYS} of {len(entries)} values are read")
     description = draft.device_at(device)
     # In some versions, only the first partition of a card has readings (MI300A in TPX, ROCm 6.4).
     is_up = description.parent is not None or _may_be_up(readings, _BASIC_METRICS)

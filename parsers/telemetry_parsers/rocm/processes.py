@@ -172,7 +172,7 @@ def read_hygon_list(lines: Sequence[Line], draft: Draft) -> None:
         draft.add_problem(f"PID {pid}", listed_twice("the process"))
     if hygon_list.stray_line is not None:
         draft.add_problem(
-            hygon_list.stray_line.where, f"the process of this line is missing: {quote(hygon_list.stray_line.text)}"
+            hygon_list.stray_line.where, f"this line follows no process: {quote(hygon_list.stray_line.text)}"
         )
     elif hygon_list.entries and not hygon_list.is_complete:
         draft.add_problem(lines[-1].where, f"the list of processes is cut off here: {quote(lines[-1].text)}")

@@ -133,7 +133,7 @@ def _row_entries(line: Line, headings: Sequence[str], listing: Listing) -> list[
     if not line.ended:
         cells = cells[:-1]
     elif len(cells) != len(headings):
-        listing.add_problem(line.where, f"{len(cells)} cells below {len(headings)} headings; the row is not read")
+        listing.add_problem(line.where, f"{len(cells)} cells below {len(headings)} headings, so the row is not read")
         return []
     pairs = zip(headings, cells, strict=False)
     return [Entry(key, text.strip(), line.where) for key, text in pairs if key.lower() not in _IGNORED_COLUMNS]

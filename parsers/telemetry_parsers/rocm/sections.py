@@ -25,7 +25,7 @@ _POOL = re.compile(r"([a-z_]{3,8}) ::\s{1,16}total: ([0-9]{1,20}) B\s{1,16}used:
 _MESSAGE = re.compile(r"(?:cannot|unable|failed|powerplay not enabled|incompatible device|supported) ?", re.IGNORECASE)
 # A line without the card's index.
 _LINE_WITHOUT_CARD = re.compile(r"\s{0,40}:\s{1,100}\S")
-NO_END_LINE = "no closing line follows; more lines may be missing"
+NO_END_LINE = "the closing line is missing, so the text may be cut off"
 _DRIVER = re.compile(r"\s{0,8}(Driver [Vv]ersion)\s{0,8}:\s{0,8}(\S.{0,80})\Z")
 
 
@@ -128,7 +128,7 @@ def read_tables(lines: Sequence[Line]) -> Listing | None:
                 _finish_table(table, line, listing)
                 if not messages.is_frame(line.text) and not is_card_line(line):
                     listing.add_problem(
-                        line.where, f"the line is not a row of the card's table and ends the table: {quote(line.text)}"
+                        line.where, f"the line ends the card's table, because it is not a row: {quote(line.text)}"
                     )
             table = None
         elif table is None and (_HEADING.match(line.text) or _PAGE_HEADING.match(line.text)):
@@ -163,7 +163,7 @@ def _block_entries(row: re.Match[str], table: _Table, where: str) -> list[Entry]
         return state_entries
     if table.first_count_kind == "uncorrectable" and first_count != second_count:
         # The order is unknown: up to ROCm 5.7, the headings of these columns are swapped (rocm_smi.py, showRasInfo).
-        first_count = second_count = f"{first_count} and {second_count} in columns whose headings some versions swap"
+        first_count = second_count = f"{first_count} or {second_count} (some versions swap these headings)"
     counts = (("correctable", first_count), ("uncorrectable", second_count))
     return [*state_entries, *(Entry(f"{name} RAS {kind}", count, where) for kind, count in counts)]
 

@@ -52,7 +52,7 @@ def broken_document(fault: str) -> str:
 
 def several_runs(runs: int) -> str:
     """Return the message that a text contains the output of several runs of a tool."""
-    return f"{runs} runs of the tool in one text; only the last run is read"
+    return f"the text contains {runs} runs of the tool; only the last run is read"
 
 
 MAX_PROBLEMS = 12
@@ -99,7 +99,7 @@ def failed(reason: Reason, where: str, text: str) -> Report:
 def failed_midway(report: Report, status: int) -> Report:
     """Return a failure, because the tool exited while it listed the devices."""
     reason: Reason = "killed" if status < 0 else "exit_status"
-    problem = Problem("exit status", f"exit status {status}: the tool ended inside its list of devices")
+    problem = Problem("exit status", f"the tool exited with status {status} inside its list of devices")
     return Report("failed", reason, problems=(problem, *report.problems), facts=report.facts)
 
 

@@ -139,7 +139,7 @@ NVIDIA = Vendor(
         ),
     ),
     permissions=(
-        "`/dev/nvidiactl` and `/dev/nvidia*`, which every user may open; for GPM, root or `CAP_SYS_ADMIN`, "
+        "`/dev/nvidiactl` and `/dev/nvidia*`, which every user may open. GPM needs root or `CAP_SYS_ADMIN`: "
         "see [nvidia](vendors/nvidia.md#permissions)"
     ),
     pool=NodePool(
@@ -168,13 +168,13 @@ AMD = Vendor(
     pci=PciFunctions(0x1002, (DISPLAY, ACCELERATOR), excluded_ids=(0x515E, 0x5969, 0x4752)),
     nodes=(RENDER_NODES, DeviceNodes(("/dev/kfd",), ("kfd",))),
     permissions=(
-        "nothing for the driver's files in /sys and for `rocm-smi`; the groups `render` and `video` for "
-        "`rocminfo` and `amd-smi`"
+        "the groups `render` and `video` for `rocminfo` and `amd-smi`. The driver's files and `rocm-smi` need "
+        "no permissions"
     ),
     pool=NodePool(
         comment=(
-            "Every container can read the driver's files below /sys without devices, libraries or rights. For readings that "
-            "only rocm-smi or amd-smi reports, use an image with the tool, set `privileged`, and add the tool to `sources`."
+            "Every container can read the driver's files below /sys. If you need readings that only rocm-smi or amd-smi "
+            "reports, use an image with the tool, set `privileged`, and add the tool to `sources`."
         ),
         sources=("amdgpu-sysfs",),
         classes=("0300", "0380", "1200"),
@@ -238,7 +238,7 @@ HYGON = Vendor(
     permissions="as for AMD; in containers `/dev/mkfd` as well",
     pool=NodePool(
         comment=(
-            "The driver's files need no rights. hy-smi needs the devices; it reports memory and power if the driver "
+            "The driver's files need no rights. hy-smi needs the devices. It reports memory and power if the driver "
             "has no files for them."
         ),
         sources=("amdgpu-sysfs", "hy-smi", "rocminfo"),

@@ -152,7 +152,7 @@ def _read_fields(fields: Sequence[str], line: Line, draft: Draft) -> None:
         draft.store(device, (target,), fields[field_index], line.where)
     unit = next((unit for model, unit in _POWER_UNITS.items() if fields[_MODEL_INDEX].startswith(model)), None)
     if unit is None:
-        text = f"power_watts: the unit is unknown for the model {quote(fields[_MODEL_INDEX])}"
+        text = f"power_watts: the unit is unknown for model {quote(fields[_MODEL_INDEX])}"
         draft.add_problem(line.where, text)
         draft.set_value(device, metric("power_watts"), Absent.NOT_UNDERSTOOD)
     else:

@@ -353,7 +353,7 @@ def _report_missing_agents(_output: Output, lines: Sequence[Line]) -> Report | N
     listings = [_read_listing(variant) for variant in (lines, without_prefix(lines))]
     if not any(listing.has_heading or listing.module is not None for listing in listings):
         return None
-    return failed("not_understood", lines[-1].where, "the output is cut off before the list of agents")
+    return failed("not_understood", lines[-1].where, "the output ends before the list of agents")
 
 
 def _report_on_extract(_output: Output, lines: Sequence[Line]) -> Report | None:

@@ -161,7 +161,7 @@ class _AnswerReader:
         bare_key = key.strip("- ")
         if bare_key in self.printed_keys & _IGNORED_KEYS and not self.is_listing:
             self.draft.add_problem(
-                line.where, f"{quote(key)} is repeated: a command line between two answers is missing"
+                line.where, f"{quote(key)} is repeated, so a command line between two answers is missing"
             )
         self.printed_keys.add(bare_key)
         if bare_key in _LIST_TITLES:
@@ -221,12 +221,12 @@ class _AnswerReader:
         """Report a repeated reading, which shows that command lines are missing."""
         if self.device is not None:
             self.draft.add_problem(
-                where, f"{name} is printed twice; the first value is kept, the second may belong to another device"
+                where, f"{name} is printed twice; the first value is kept, as the second may belong to another device"
             )
         elif not self.has_several_devices:
             self.has_several_devices = True
             self.draft.add_problem(
-                where, "answers about several unnamed devices are not read; save the command lines, too"
+                where, "answers about several unnamed devices are not read: save them with their command lines"
             )
 
     def finish_answer(self, flags: Sequence[str], where: str) -> None:
@@ -238,9 +238,9 @@ class _AnswerReader:
         if _KEYS_WITH_FLAPS & self.printed_keys:
             metrics.add(COUNTERS[_FLAPS_KEY].key)
         for key in sorted(metrics - {item.metric for item in readings}):
-            self.draft.add_problem(where, f"the answer has no {key}: it is cut off or not understood")
+            self.draft.add_problem(where, f"the answer has no {key}, so it is cut off or not understood")
         if self.printed_keys == {_STATISTICS}:
-            self.draft.add_problem(where, "the statistics are cut off below their title")
+            self.draft.add_problem(where, "the statistics end after their title")
         elif _STATISTICS in self.printed_keys:
             self._add_absences()
         if self.has_several_devices:
@@ -308,7 +308,7 @@ _TOOL = Tool(
     index_space=INDEX_SPACE,
     per_device=DeviceTool(
         TOOL,
-        "an answer is not read if its command line is missing or names no device",
+        "an answer is read only if its command line names a device",
         answers_in,
         _missing_answer,
     ),

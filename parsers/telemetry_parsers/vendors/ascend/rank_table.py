@@ -88,11 +88,13 @@ def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") ->
         matching_servers = matching_servers or (list(servers) if len(servers) == 1 else [])
     if len(matching_servers) == 1 or not servers:
         return tuple(rank for rank in table.ranks if rank.server in matching_servers)
-    matches = "several of the servers are" if matching_servers else "none of the servers is"
+    matches = "several" if matching_servers else "none"
     expected = f"rank_table_server {quote(server_name)}" if server_name else "this node"
     ids = ", ".join(quote(server.id) or "(unnamed)" for server in servers[:_MAX_NAMED_SERVERS])
     omitted = f" and {len(servers) - _MAX_NAMED_SERVERS} more" if len(servers) > _MAX_NAMED_SERVERS else ""
-    raise RankTableError(f"{matches} {expected}: {ids}{omitted}; set rank_table_server to this node's id in the table")
+    raise RankTableError(
+        f"{expected} matches {matches} of the servers {ids}{omitted}; set rank_table_server to the node's id"
+    )
 
 
 def _ranks_of_servers(document: _JsonObject) -> Iterator[Rank]:
@@ -122,7 +124,7 @@ def _ranks_of_list(document: _JsonObject) -> Iterator[Rank]:
 def _check_count(document: _JsonObject, key: str, count: int) -> None:
     if document.has(key) and document.number(key) != count:
         raise RankTableError(
-            f"{key}: is {document.number(key)}, but {count} are listed; is the file still being written?"
+            f"{key}: must be {count}, the number of listed entries, not {document.number(key)}; the file may be incomplete"
         )
 
 
@@ -135,7 +137,7 @@ def _check_unique(ranks: tuple[Rank, ...]) -> None:
             raise RankTableError(f"rank {rank} is listed {count} times")
     for (server, chip), count in Counter((rank.server, rank.chip) for rank in ranks).items():
         if count > 1:
-            where = f"on server {quote(server.id)}" if server.id else "in a table that names no servers"
+            where = f"on server {quote(server.id)}" if server.id else "(the table names no servers)"
             raise RankTableError(f"device {chip} has {count} ranks {where}")
 
 

@@ -87,7 +87,7 @@ def _ignore_device(grid: _GridState, line: Line) -> None:
     grid.device, grid.label, grid.texts = None, "", []
     if not grid.is_ignoring:
         grid.is_ignoring = True
-        text = f"the device of this line and of the following lines is missing: {quote(line.text)}"
+        text = f"this line and the next lines name no device: {quote(line.text)}"
         grid.draft.add_problem(line.where, text)
 
 
@@ -194,7 +194,7 @@ def _read_labelled_line(grid: _GridState, label: str, text: str, line: Line) -> 
         grid.label, grid.label_where = label, line.where
     elif not label and not _continues_value(grid.texts, text):
         grid.texts.append(_INVALID_VALUE)
-        grid.draft.add_problem(line.where, f"the label of this value is missing: {quote(line.text)}")
+        grid.draft.add_problem(line.where, f"this value has no label: {quote(line.text)}")
     grid.texts.append(text)
 
 
@@ -273,7 +273,7 @@ def _read_health(grid: _GridState, text: str, line: Line) -> None:
     name, value = key.strip().lower(), value.strip()
     is_repeated = name == "status" and grid.item_number in grid.states.get(grid.device or 0, {})
     if not name or is_repeated or (name == "status" and not value):
-        grid.draft.add_problem(line.where, f"{grid.section}: the item, key or state is missing: {quote(text)}")
+        grid.draft.add_problem(line.where, f"{grid.section}: this line has no item, key or state: {quote(text)}")
         return
     target = keys.HEALTH.get((grid.section, name))
     if target is not None and grid.device is not None:

@@ -56,7 +56,7 @@ def _keep_newest_row(draft: Draft, headings: Sequence[str], line: Line, newest_r
 def _read_row(draft: Draft, index: str, tile: str, headings: Sequence[str], cells: Sequence[str], line: Line) -> None:
     device_number = units.integer(index)
     if device_number is not None and not tile and any(split_label(name)[0] == _TILE for name in headings):
-        draft.add_problem(line.where, f"the number of a tile is missing: {quote(line.text)}")
+        draft.add_problem(line.where, f"this row has no tile number: {quote(line.text)}")
         return
     if device_number is None:
         draft.add_problem(line.where, f"not a device number: {quote(index)}")

@@ -35,14 +35,12 @@ ERRORS = (
         "failed to initialize mtml",
         "failed",
         "driver_gone",
-        "after a driver reload, wait a moment; otherwise load mtgpu and join the groups render and video",
+        "if the driver was just reloaded, wait a moment; otherwise load mtgpu and join the groups render and video",
     ),
     # The message for an unknown flag is not documented, so the usual messages are expected.
     *(ErrorText(text, "wrong_request", None, "this version needs other flags") for text in _UNKNOWN_FLAG_MESSAGES),
 )
-_SILENT = (
-    "no output: inside a container mthreads-gmi needs Moore Threads' container toolkit (run it with --runtime mthreads)"
-)
+_SILENT = "no output: in a container, mthreads-gmi needs Moore Threads' container toolkit (option --runtime mthreads)"
 
 # A line of `-L`: `GPU 0 : MTT S4000 (UUID : 0f1e…)`. Other tools print UUIDs that begin with `GPU-`.
 _NAMES = CardListShape(

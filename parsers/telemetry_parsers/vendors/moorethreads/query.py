@@ -204,7 +204,7 @@ def _check_end(card: _Card, draft: Draft) -> None:
     """Report a card that is cut off before its performance state."""
     keys = {key for key, _ in card.values}
     if keys <= _HEADING_KEYS or ((_FIRST_KEY in keys) and (_LAST_KEY not in keys)):
-        draft.add_problem(card.where, f"the card is cut off: it has no {_LAST_KEY[1]}")
+        draft.add_problem(card.where, f"the card's lines are cut off before the {_LAST_KEY[1]}")
 
 
 def _read_card(draft: Draft, device: int, card: _Card) -> None:
@@ -212,7 +212,7 @@ def _read_card(draft: Draft, device: int, card: _Card) -> None:
     text_by_key: dict[Key, str] = {}
     for key, text in card.values:
         if key in text_by_key and key in FIELDS:
-            problem = f"{key[1]} is repeated; the first value is kept, because the heading of a section is missing"
+            problem = f"{key[1]} is repeated, because a section's heading is missing; the first value is kept"
             draft.add_problem(card.where, problem)
         text_by_key.setdefault(key, text)
     for key, text in text_by_key.items():
@@ -229,7 +229,7 @@ def _report_unknown(card: _Card, draft: Draft, key: Key) -> None:
     """Report an unknown key, or a known key whose section heading is missing."""
     section, name = key
     if section in IGNORED_SECTIONS and name in _READ_NAMES:
-        draft.add_problem(card.where, f"{name} is printed below {section}: the heading of its section is missing")
+        draft.add_problem(card.where, f"{name} is printed below {section}: a heading between them is missing")
     elif section not in IGNORED_SECTIONS and key not in IGNORED_KEYS:
         draft.add_unknown(_field_name(section, name))
 

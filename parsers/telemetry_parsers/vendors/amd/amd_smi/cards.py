@@ -113,7 +113,7 @@ def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
         readings.read_links(draft, position, card)
         readings.read_processes(draft, position, card)
     if not cards and any(block.kind in OTHER_KINDS for block in blocks):
-        draft.add_problem("text", "no GPU is listed; sections of processors and network cards are not read")
+        draft.add_problem("text", "no GPU is listed, and the sections of processors and network cards are not read")
 
 
 def report_without_cards(report: Report, text: ToolText, tool: Tool) -> Report:
@@ -134,7 +134,7 @@ def _join_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
             groups.append(group)
         group.append(block)
     if any(map(_has_repeated_reading, groups)):
-        draft.add_problem("text", f"several runs of {TOOL} in one text; the last one is read")
+        draft.add_problem("text", f"the text contains several runs of {TOOL}; only the last run is read")
     return [_merge_blocks(group) for group in groups]
 
 

@@ -88,7 +88,7 @@ def read_documents(text: str, draft: Draft) -> list[Block] | None:
         end = json.documents[-1].end
         last_text = quote(json.text[max(0, end - 60) : end])
         draft.add_problem(
-            "JSON", f"the list is cut off; only the complete items before that point are read: {last_text}"
+            "JSON", f"the list is cut off, so only the complete items are read. It ends after: {last_text}"
         )
     return blocks
 

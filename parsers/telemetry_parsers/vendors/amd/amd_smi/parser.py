@@ -48,7 +48,7 @@ ERRORS = (
     ErrorText("amdsmi_cli_exceptions", "failed", "exit_status"),
     ErrorText("amdsmi has returned error", "failed", "exit_status"),
 )
-_SILENT = "no output: amd-smi prints nothing if its driver is not loaded; load the amdgpu module"
+_SILENT = "no output: load the amdgpu module, without which amd-smi prints nothing"
 
 _VERSION = re.compile(r"([A-Za-z_ -]{2,40})[ \t]?:[ \t]([^|]{1,300})(?:\||\Z)")
 _VERSION_NAMES = {

@@ -98,7 +98,7 @@ class _SectionParser:
         if not line.text.strip() or _indent(line) <= _indent(heading):
             self._store_value(path, "", heading)
             if path[0] in _LIST_SECTIONS:
-                self._draft.add_problem(heading.where, f"no lines below this heading: {quote(heading.text)}")
+                self._draft.add_problem(heading.where, f"no lines follow this heading: {quote(heading.text)}")
 
     def finish(self) -> list[Block]:
         if self._open_heading is not None:

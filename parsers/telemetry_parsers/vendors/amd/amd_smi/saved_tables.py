@@ -91,7 +91,7 @@ class _TableParser:
         elif text == _SHORTENED:
             self._draft.add_problem(line.where, SHORTENED)
         elif not self._headings:
-            self._draft.add_problem(line.where, f"text before the table: {quote(text)}")
+            self._draft.add_problem(line.where, f"this text precedes the table: {quote(text)}")
         elif not (self._read_process(line) if "PID" in self._headings else self._read_card(line)):
             self._draft.add_problem(line.where, wrong_cells(text))
 

@@ -195,7 +195,7 @@ def content_of(data: object) -> bytes:
 def read_blob(content: bytes) -> list[BlobReading]:
     """Return the readings in the content of gpu_metrics. Raise UnknownBlobError if it cannot be read."""
     if len(content) < 4:
-        raise UnknownBlobError("shorter than its header")
+        raise UnknownBlobError("cut off inside its header")
     size, version = struct.unpack_from("<H", content)[0], (content[2], content[3])
     if version == (1, 9):
         return list(_readings(_unpack_attributes(content)))
@@ -203,7 +203,7 @@ def read_blob(content: bytes) -> list[BlobReading]:
     if layout is None:
         raise UnknownBlobError(f"version {version[0]}.{version[1]}")
     if size != layout.size or len(content) < size:
-        raise UnknownBlobError(f"version {version[0]}.{version[1]} with {len(content)} bytes; the header says {size}")
+        raise UnknownBlobError(f"version {version[0]}.{version[1]} with {len(content)} bytes (header: {size})")
     readings = list(_readings(_unpack_fields(content, layout.fields)))
     if layout.partitions is not None:
         readings += _partition_readings(content, layout.partitions)
@@ -233,15 +233,15 @@ def _unpack_attributes(content: bytes) -> Numbers:
         raise UnknownBlobError(f"version 1.9 with {count} attributes")
     for _ in range(count):
         if offset + 8 > len(content):
-            raise UnknownBlobError("version 1.9 that ends inside an attribute")
+            raise UnknownBlobError("version 1.9, cut off inside an attribute")
         encoding = struct.unpack_from("<Q", content, offset)[0]
         type_index, attribute_id, value_count = encoding >> 20 & 0xF, encoding >> 10 & 0x3FF, encoding & 0x3FF
         if type_index >= len(_ATTRIBUTE_TYPES):
-            raise UnknownBlobError(f"version 1.9 with an attribute of type {type_index}")
+            raise UnknownBlobError(f"version 1.9 with the unknown attribute type {type_index}")
         field = (offset + 8, _ATTRIBUTE_TYPES[type_index], value_count)
         offset += 8 + value_count * struct.calcsize(_ATTRIBUTE_TYPES[type_index])
         if offset > len(content):
-            raise UnknownBlobError("version 1.9 that ends inside an attribute")
+            raise UnknownBlobError("version 1.9, cut off inside an attribute")
         if attribute_id in _ATTRIBUTES:
             numbers[_ATTRIBUTES[attribute_id]] = _unpack(content, field)
     return numbers

@@ -76,7 +76,7 @@ def node_problems(tree: Tree) -> list[Problem]:
     nodes = [node for number, files in sorted(tree.nodes.items()) if (node := _parse_node(number, files)) is not None]
     keys = _REQUIRED_KEYS + (("unique_id",) if any("unique_id" in node.values for node in nodes) else ())
     missing_keys = [
-        Problem(f"node {node.number}", f"the node has no {key}: its text is cut off or damaged")
+        Problem(f"node {node.number}", f"the node's {key} is missing, so the text is cut off or damaged")
         for node in nodes
         for key in (keys if node.values.get("simd_count", 1) else ("simd_count",))
         if key not in node.values

@@ -126,9 +126,9 @@ def _read_section(answer: _CardAnswer, section: Section) -> None:
 def _reason_to_skip(answer: _CardAnswer, section: Section) -> str:
     """Return why a section is not read, or an empty string if it is read."""
     if section.repeated_line is not None and answer.default_slot == Slot() and section.part is None:
-        return "answers about several unnamed chips are not read; save the command lines, too"
+        return "answers about several unnamed chips are not read: save them with their command lines"
     if section.repeated_line is not None:
-        return "repeated values are not read: the name of a chip or part between them is missing"
+        return "repeated values are not read, because the name of a chip or part between them is missing"
     if section.part is not None and section.part.chip is None and not section.part.is_other_part:
         return "a chip without a valid number is not read"
     is_unnamed = section.part is None and section.has_content

@@ -249,6 +249,6 @@ def _used_bytes(kind: str, memory: Value, device_draft: DeviceDraft) -> float | 
         return None
     used = in_range(BY_KEY["memory_used_bytes"], memory)
     if isinstance(used, Absent):
-        device_draft.add_problem(f"{kind} processes: a process cannot use {memory:.0f} bytes of memory")
+        device_draft.add_problem(f"{kind} processes: no process can use {memory:.0f} bytes of memory")
         return None
     return used

@@ -30,8 +30,8 @@ _LOST_REASON_BY_CODE = {
 }
 # If DCGM and GPM use the same counters, the readings of both may be wrong (Syllo/nvtop #483).
 _DCGM_PROBLEM = (
-    "a DCGM host engine (process {}) uses the same GPU counters if it collects profiling metrics. Disable these metrics in "
-    'DCGM, or set sources.nvml.polls.gpm.mode = "never"'
+    "a DCGM host engine (process {}) may use the same GPU counters. Disable its profiling metrics, "
+    'or set sources.nvml.polls.gpm.mode = "never"'
 )
 
 
@@ -114,7 +114,7 @@ def _report_unopened(unopened_gpus: list[Plain], draft: Draft) -> None:
     for entry in unopened_gpus:
         index, code = integer(part_of(entry, 0)), integer(part_of(entry, 1))
         if code != _NO_PERMISSION:
-            draft.add_problem(f"GPU {index}", f"cannot be opened (NVML error {code})")
+            draft.add_problem(f"GPU {index}", f"the GPU cannot be opened (NVML error {code})")
 
 
 def _report_without_gpus(unopened_gpus: list[Plain], report: Report) -> Report:

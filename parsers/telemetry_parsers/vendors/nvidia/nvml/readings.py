@@ -316,7 +316,7 @@ def read_events(answer: Plain, draft: Draft) -> None:
         event = _parse_event(mapping(recorded), positions)
         if event is None:
             count = integer(mapping(recorded).get("dropped"))
-            problem = f"{count} events came too fast and were dropped; they are not counted"
+            problem = f"{count} events were dropped, because they came too fast; they are not counted"
             draft.add_problem("events", "an event has neither an Xid nor an NVML error" if count is None else problem)
         else:
             draft.events.append(event)
