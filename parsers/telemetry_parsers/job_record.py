@@ -20,7 +20,7 @@ NOBODY = "nobody"
 
 # The totals that a record contains for all its cards together and for each card.
 Seconds = Annotated[
-    float, Schema({"description": "How long the owner had the card, multiplied by the owner's share.", "minimum": 0})
+    float, Schema({"description": "Time that the owner had the card, multiplied by the owner's share.", "minimum": 0})
 ]
 MeasuredSeconds = Annotated[
     float, Schema({"description": "The part of `seconds` in which the card's utilization was known.", "minimum": 0})
@@ -123,7 +123,7 @@ class CardShare:
     energy_source: Annotated[EnergySource, Schema({"enum": ["counter", "estimated"]})] = field(
         default="", metadata={"left_out": True}
     )
-    """`counter`: the energy is from the card's counter. `estimated`: at least a part was calculated from power readings. Missing if no energy was measured. Also missing in records of earlier releases, which always estimated the energy."""
+    """`counter`: the energy is from the card's counter. `estimated`: at least a part of the energy was calculated from power readings. Missing if no energy was measured. Also missing in records of earlier releases, which always estimated the energy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,5 +148,5 @@ class JobRecord:
     energy_joules: EnergyJoules
     throttled_seconds: ThrottledSeconds
     gaps: Annotated[tuple[Gap, ...], Schema({"maxItems": 16})]
-    """Periods that the totals exclude: the daemon had not seen the owner yet, no daemon ran, or no source reported the owner. If there are more than 16, the last ones are merged."""
+    """Periods that the totals exclude, because the daemon had not seen the owner yet, no daemon ran, or no source reported the owner. If there are more than 16, the last ones are merged."""
     cards: tuple[CardShare, ...]

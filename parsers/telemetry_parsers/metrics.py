@@ -231,7 +231,7 @@ _DAEMON = (
     _daemon("remembers_since_timestamp_seconds", "seconds", "Unix time at which the daemon began to record the node's devices. Changes if the state directory is lost. 0 if an earlier version of the daemon created the state."),
     _daemon("time_seconds", "seconds", "Unix time of the node's clock at the scrape. Only on /metrics."),
     _daemon("maintenance", "", "1 during a maintenance that an operator announced.", high=1),
-    _daemon("claims_unresolved", "", "Allocated device names, by source, that match no device of the node or more than one."),
+    _daemon("claims_unresolved", "", "Names of allocated devices, by source, that match no device of the node or more than one."),
     _daemon("steps_total", "", "Training steps that a rank of a job has completed, as the job counts them.", "counter"),
     _daemon("steps_tokens_total", "", "Tokens, samples or other items that a rank has worked through, as the job counts them.", "counter"),
     _daemon("steps_flops_total", "", "Floating-point operations of a rank's steps, as the job counts them.", "counter"),

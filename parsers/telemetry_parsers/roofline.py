@@ -36,7 +36,7 @@ def measured_peak(lines: Iterable[str]) -> PeakRates:
     for heading, value in _measurements(lines):
         best[heading] = max(value, best.get(heading, value))
     if not best:
-        raise NoRooflineError(f"not a roofline.csv: no positive number in {_MEMORY.upper()} or MFMA…FLOPS")
+        raise NoRooflineError(f"this is not a roofline.csv: no positive number in {_MEMORY.upper()} or MFMA…FLOPS")
     rates = tuple(
         Rate(dtype, float(round(best[heading] * _GIGA)), None) for heading, dtype in _RATES.items() if heading in best
     )
@@ -56,7 +56,7 @@ def _measurements(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
                 if (heading == _MEMORY or heading in _RATES) and (value := _positive_number(cell)) is not None
             )
     except csv.Error as error:
-        raise NoRooflineError(f"not a roofline.csv: {error}") from error
+        raise NoRooflineError(f"this is not a roofline.csv: {error}") from error
 
 
 def _positive_number(cell: str) -> float | None:

@@ -74,7 +74,7 @@ BROKEN_REPORTS = {
     "field of the wrong type": giving(Report(devices=("card",))),  # type: ignore[arg-type]  # that is the point
     "outcome": giving(Report("splendid")),  # type: ignore[arg-type]  # that is the point
     "a failure needs a reason": giving(Report("failed", problems=(Problem("", "x"),))),
-    "outcome ok with reason timeout": giving(Report("ok", "timeout")),
+    "outcome ok does not fit reason timeout": giving(Report("ok", "timeout")),
     "needs a problem that explains it": giving(Report("not_mine")),
     "must not have devices or readings": giving(Report("no_devices", devices=(device(),))),
     "vendor 'bar'": giving(Report(devices=(device(vendor="bar"),))),
@@ -112,7 +112,9 @@ BROKEN_REPORTS = {
     "process 9 of device 4": giving(Report(devices=(device(),), processes=(Process(4, 9, "a"),))),
     "process -9": giving(Report(devices=(device(),), processes=(Process(0, -9, "a"),))),
     "process 9: invalid memory -1.0": giving(Report(devices=(device(),), processes=(Process(0, 9, "a", -1.0),))),
-    "process 9: 77.0 is not in the input": giving(Report(devices=(device(),), processes=(Process(0, 9, "a", 77.0),))),
+    "process 9: memory 77.0 is not in the input": giving(
+        Report(devices=(device(),), processes=(Process(0, 9, "a", 77.0),))
+    ),
     "event ''": giving(Report(devices=(device(),), events=(Event(0, ""),))),
     "event 'x' of device 3": giving(Report(devices=(device(),), events=(Event(3, "x"),))),
     "a problem has no text": giving(Report(problems=(Problem("line 1", " "),))),

@@ -58,7 +58,7 @@ def test_problems_beyond_the_bound_are_one() -> None:
     problems = tuple(Problem("line", f"problem {n}") for n in range(5000))
     kept = admit(replace(ORDINARY, problems=problems), ()).report.problems
     assert kept[:-1] == problems[: bounds.MAX_PROBLEMS]
-    assert "5000 problems" in kept[-1].text
+    assert "5000 reported problems" in kept[-1].text
 
 
 def test_facts_of_a_device_are_bounded_too() -> None:

@@ -205,8 +205,8 @@ def test_a_list_of_attributes() -> None:
     [
         (b"", "cut off inside its header"),
         (blob(2, 9, 120, {}), "version 2.9"),
-        (blob(1, 3, 96, {}), "version 1.3 with 96 bytes (header: 96)"),
-        (blob(1, 3, 120, {})[:100], "with 100 bytes (header: 120)"),
+        (blob(1, 3, 96, {}), r"version 1.3 with 96 bytes \(header: 96\)"),
+        (blob(1, 3, 120, {})[:100], r"with 100 bytes \(header: 120\)"),
         (struct.pack("<HBBi", 8, 1, 9, 3), "cut off inside an attribute"),
         (struct.pack("<HBBi", 8, 1, 9, -1), "-1 attributes"),
         (attributes(attribute(0, 9, "H", 51)), "unknown attribute type 9"),

@@ -76,7 +76,7 @@ BROKEN: tuple[tuple[DescribedParser, str], ...] = (
     (with_metric(low=2), f"{RATIO}: {RANGE}"),
     (with_metric(label="device"), f"{RATIO}: its label 'device' is reserved, or is not a lower-case word"),
     (with_metric(words=("a",)), f"{RATIO}: it has `words`, but no label"),
-    (with_metric(label="rail", words=("a b",)), f"{RATIO}: its word 'a b' may contain only lower-case letters, digits and underscores"),
+    (with_metric(label="rail", words=("a b",)), f"{RATIO}: the word 'a b' may contain only lower-case letters, digits and underscores"),
     (replace(GOOD, polls=()), "needs at least one poll, and poll names must be unique"),
     (replace(GOOD, polls=GOOD.polls * 2), "needs at least one poll, and poll names must be unique"),
     (with_poll(lists_devices=False), "has no poll that lists devices"),

@@ -34,7 +34,7 @@ _HEAT_RULES = (
         # Only throttled cards are considered, because the clock of an idle card has no meaning.
         f"clamp_min(1 - accelerator:clock_hertz:avg5m / {_BEST_CLOCK}, 0) and on ({CARD}) {THROTTLED} > 0"
         f" or 0 * {THROTTLED}",
-        "The part of the clock that heat throttling cost in five minutes, as a share of the highest clock within three hours. 0 if heat did not throttle the card, or if the card reports no clock.",
+        "How far heat throttling reduced the clock, as a share of the highest clock within three hours. 0 without heat throttling or without a reported clock.",
     ),
 )
 

@@ -66,7 +66,7 @@ def _damage_outputs(output: Output, rounds: int) -> Iterator[tuple[str, Output]]
     yield "empty", Output()
     for status in (0, 1, 127, -9):
         yield f"status {status}", replace(output, status=status)
-        yield f"empty with status {status}", Output(name=output.name, status=status)
+        yield f"emptied, exit status {status}", Output(name=output.name, status=status)
     yield "all on stderr", replace(output, text="", stderr=output.text + output.stderr)
     yield "mixed", replace(output, text=output.stderr + output.text, stderr="")
     if output.text:
@@ -81,7 +81,7 @@ def _damage_texts(text: str, rounds: int) -> Iterator[tuple[str, str]]:
     lines = text.split("\n")
     yield "binary", "\x00\xff\xfe\x7fELF\x01" * 40
     yield "doubled", text + text
-    yield "doubled without a line break", text.rstrip("\n") + text
+    yield "repeated without a line break", text.rstrip("\n") + text
     yield "carriage returns", text.replace("\n", "\r\n")
     yield "blanks collapsed", "\n".join(" ".join(line.split()) for line in lines)
     yield "blank lines", "\n\n".join(lines)

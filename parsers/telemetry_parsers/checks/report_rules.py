@@ -262,7 +262,7 @@ def _check_origins(metrics: Mapping[str, Metric], capture: Capture, report: Repo
             )
     for process in report.processes:
         if process.memory_used_bytes is not None and not _is_in_input(process.memory_used_bytes, tokens):
-            yield f"process {process.pid}: {process.memory_used_bytes!r} is not in the input"
+            yield f"process {process.pid}: memory {process.memory_used_bytes!r} is not in the input"
 
 
 def _check_origin(metric: Metric, reading: Reading, report: Report, tokens: frozenset[str]) -> Iterator[str]:

@@ -87,7 +87,7 @@ def decode_trusted_result(result: Plain) -> ReadResult:
         outputs = tuple(Output(**output) for output in result["outputs"])
         return ReadResult(outputs, None if failure is None else Failure(**failure))
     except (KeyError, TypeError) as error:  # the worker may run another version of this code
-        raise CodecError("", f"not a valid result of a reader: {error}") from None
+        raise CodecError("", f"the reader's result is invalid: {error}") from None
 
 
 def answer_in(line: bytes) -> Answer:

@@ -88,7 +88,7 @@ def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Se
         draft.problems.insert(0, Problem(lines[-1].where, CUT_TABLE))
     elif not state.headings:
         draft.is_cut = True
-        draft.add_problem(lines[0].where, "the table has no headings; its cards are not read")
+        draft.add_problem(lines[0].where, "the table has no headings, so its cards are not read")
     return lines[title_position:]
 
 

@@ -280,7 +280,7 @@ class _Joiner:
 def _ambiguity_text(candidates: Sequence[SightingGroup]) -> str:
     names = ", ".join(name_of(group.device) for group in candidates[:_MAX_NAMED])
     rest_text = f" and {len(candidates) - _MAX_NAMED} more" if len(candidates) > _MAX_NAMED else ""
-    return f"could be any of {names}{rest_text}, so it is shown as a separate device"
+    return f"the device could be any of {names}{rest_text}, so it is shown separately"
 
 
 def join(sightings: Sequence[Sighting]) -> JoinedSightings:

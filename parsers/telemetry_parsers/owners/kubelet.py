@@ -41,7 +41,7 @@ def parse(capture: Capture) -> Report:
 def _report_on_pods(output: Output) -> Report:
     data = mapping(output.data)
     if not isinstance(data.get("pods"), list):
-        return failed("not_understood", "pods", f"expected a list of pods, got {type(data.get('pods')).__name__}")
+        return failed("not_understood", "pods", f"expected a list of pods, found {type(data.get('pods')).__name__}")
     node = _NodeData.from_data(data)
     problems: list[Problem] = []
     claims: list[Claim] = []

@@ -109,7 +109,7 @@ def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
     )
     if not amd_list.is_complete or amd_list.stray_line is not None or len(complete) < len(amd_list.processes):
         where = "processes" if amd_list.stray_line is None else amd_list.stray_line.where
-        draft.add_problem(where, "the list of processes by card is incomplete; processes are not counted")
+        draft.add_problem(where, "the list of processes by card is incomplete, so processes are not counted")
     else:
         _count_processes(draft)
     return True
@@ -180,7 +180,7 @@ def read_hygon_list(lines: Sequence[Line], draft: Draft) -> None:
         _count_processes(draft)
     for entry in hygon_list.entries:
         if not entry.cards:
-            draft.add_problem(f"PID {entry.pid}", "the list of the process's cards is missing")
+            draft.add_problem(f"PID {entry.pid}", "the process has no list of cards")
 
 
 def _add_process(entry: _HygonProcess, listed_pairs: set[tuple[int, int]], draft: Draft) -> bool:

@@ -10,7 +10,7 @@ from telemetry_parsers.text.lines import Line, quote
 
 CUT_LINE = "the text ends inside this line, which is not read"
 CUT_TABLE = "the table is cut off here; further cards may be missing"
-CUT_PROCESSES = "the process table is cut off here; the processes are not counted"
+CUT_PROCESSES = "the process table is cut off here, so the processes are not counted"
 SHORTENED = "the text was shortened here"
 PROCESS_TABLE = "the process table"
 
@@ -32,7 +32,7 @@ def wrong_cells(text: str) -> str:
 
 def not_a_row(text: str, table: str = "the table") -> str:
     """Return the message that a line in a table is not a row."""
-    return f"not a row of {table}: {quote(text)}"
+    return f"the line is not a row of {table}: {quote(text)}"
 
 
 def listed_twice(item: str) -> str:
@@ -99,7 +99,7 @@ def failed(reason: Reason, where: str, text: str) -> Report:
 def failed_midway(report: Report, status: int) -> Report:
     """Return a failure, because the tool exited while it listed the devices."""
     reason: Reason = "killed" if status < 0 else "exit_status"
-    problem = Problem("exit status", f"the tool exited with status {status} inside its list of devices")
+    problem = Problem("exit status", f"exit status {status}: the tool ended inside its list of devices")
     return Report("failed", reason, problems=(problem, *report.problems), facts=report.facts)
 
 

@@ -137,7 +137,7 @@ def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
         if not line.ended:
             fields = fields[:-1]  # the last field of a truncated line may be a fragment
         if _ROW_START.match(text) is None or len(fields) < _MIN_FIELDS or quoted_indices != [_MODEL_INDEX]:
-            draft.add_problem(line.where, f"not a line of `-m` output: {quote(line.text)}")
+            draft.add_problem(line.where, f"the line is not output of `-m`: {quote(line.text)}")
         else:
             _read_fields(fields, line, draft)
 

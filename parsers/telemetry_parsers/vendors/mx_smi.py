@@ -283,7 +283,7 @@ def _read_names(answer: ToolText, draft: Draft) -> bool:
     for line in answer.lines:
         match = _NAME_ROW.match(line.text.strip()) if line.ended else None
         if match is None and ("GPU#" in line.text or "vailable" in line.text) and "SGPU#" not in line.text:
-            draft.add_problem(line.where, f"not a line about a GPU: {quote(line.text)}")
+            draft.add_problem(line.where, f"the line is not about a GPU: {quote(line.text)}")
         if match is None or draft.has_device(int(match[1])):
             continue
         device = draft.device(int(match[1]))

@@ -42,7 +42,7 @@ _TOOL = tool_of(
         default_sensor="edge",
         is_from_other_tool=is_from_hy_smi,
         other_tool="Hygon's hy-smi",
-        no_output="no output: if the amdgpu driver is not loaded, rocm-smi prints a message on stderr only",
+        no_output="no output: rocm-smi prints only on stderr if the amdgpu driver is not loaded",
         gives=GIVES,
     )
 )

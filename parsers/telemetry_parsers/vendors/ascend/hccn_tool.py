@@ -66,7 +66,7 @@ _IGNORED_KEYS = frozenset(
 )  # fmt: skip
 
 ERRORS = (
-    ErrorText("hccn tool is busy", "failed", "timeout", "another program runs hccn_tool; it allows one call at a time"),
+    ErrorText("hccn tool is busy", "failed", "timeout", "another program runs hccn_tool; only one call is allowed"),
     ErrorText("cmd execute failed", "failed", "exit_status", "check with npu-smi: the chip may be lost"),
     ErrorText("invalid device", "failed", "exit_status", "check with npu-smi: the chip may be lost"),
     ErrorText("invalid param", "wrong_request", None, "this card generation needs other flags"),
@@ -295,7 +295,7 @@ def _missing_answer(run: Run) -> Problem | None:
     is_other_text = bool(lines) and ":" not in lines[0].text
     if not METRICS_BY_FLAG.keys() & set(run.arguments) or is_other_text or failure_of(run.lines, ERRORS):
         return None
-    text = f"no valid answer to {TOOL} {quote(' '.join(run.arguments))}"
+    text = f"the answer to {TOOL} {quote(' '.join(run.arguments))} is missing or invalid"
     return Problem(lines[0].where if lines else "text", text)
 
 

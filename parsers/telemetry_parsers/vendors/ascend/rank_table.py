@@ -123,9 +123,7 @@ def _ranks_of_list(document: _JsonObject) -> Iterator[Rank]:
 
 def _check_count(document: _JsonObject, key: str, count: int) -> None:
     if document.has(key) and document.number(key) != count:
-        raise RankTableError(
-            f"{key}: must be {count}, the number of listed entries, not {document.number(key)}; the file may be incomplete"
-        )
+        raise RankTableError(f"{key}: is {document.number(key)}, but {count} are listed; the file may be incomplete")
 
 
 def _check_unique(ranks: tuple[Rank, ...]) -> None:

@@ -59,7 +59,7 @@ def _read_row(draft: Draft, index: str, tile: str, headings: Sequence[str], cell
         draft.add_problem(line.where, f"this row has no tile number: {quote(line.text)}")
         return
     if device_number is None:
-        draft.add_problem(line.where, f"not a device number: {quote(index)}")
+        draft.add_problem(line.where, f"{quote(index)} is not a device number")
         return
     device = draft.device(device_number)
     if units.integer(tile) is not None:

@@ -54,7 +54,7 @@ def add_stats(stats: _JsonObject, draft: Draft) -> None:
     """Add the counters and engines of a device and its tiles to the draft."""
     index = units.integer(str(stats.get("device_id", "")))
     if index is None:
-        draft.add_problem("JSON", f"not a device number: {quote(str(stats.get('device_id')))}")
+        draft.add_problem("JSON", f"{quote(str(stats.get('device_id')))} is not a device number")
         return
     device = draft.device(index)
     _store_counters(stats.get("device_level"), device, draft)
@@ -103,7 +103,7 @@ def add_sample(index_text: str, sample: _JsonObject, draft: Draft) -> None:
     """Add the readings in a line of `dump -j` to the draft."""
     index = units.integer(index_text)
     if index is None:
-        draft.add_problem("JSON", f"not a device number: {quote(index_text)}")
+        draft.add_problem("JSON", f"{quote(index_text)} is not a device number")
         return
     device = draft.device(index)
     for name, value in sample.items():

@@ -196,7 +196,7 @@ class _ReadingChooser:
         self._draft.report_bad_value(item, entry.text, entry.where)
         is_repeated = may_repeat(path)
         if is_repeated and not entry.text.strip():
-            self._draft.add_problem(entry.where, f"{target.key}: a value is missing among several")
+            self._draft.add_problem(entry.where, f"{target.key}: one of the values is missing")
         if is_repeated and len(path) > 2 and self._open_path is not None and path[:2] == self._open_path[:2]:
             # The missing value may be the highest, so the highest is unknown.
             item = replace(item, value=Absent.NOT_UNDERSTOOD)

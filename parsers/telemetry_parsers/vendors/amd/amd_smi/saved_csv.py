@@ -95,7 +95,7 @@ class _CsvParser:
         if names == self._names:
             return  # `--watch` repeats the headings
         if "" in names:
-            self._draft.add_problem("heading", "a column has no name; the rows below it are not read")
+            self._draft.add_problem("heading", "a column has no name, so the rows below it are not read")
         self._names, self._paths = names, _paths_of(names)
         self._draft.add_unknown(*(name for name in names if name not in _IGNORED_COLUMNS and not self._paths.get(name)))
 

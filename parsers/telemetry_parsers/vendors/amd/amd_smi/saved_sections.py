@@ -183,13 +183,13 @@ class _SectionParser:
             self._store_value(path, " ".join(self._list_lines), first_line)
             self._open_list = None
         elif len(self._list_lines) > _MAX_LIST_LINES or not text:
-            self._draft.add_problem(first_line.where, "the list is not closed and is ignored")
+            self._draft.add_problem(first_line.where, "the list is ignored, because it is not closed")
             self._open_list = None
 
     def _store_value(self, path: Path, value: str, line: Line) -> None:
         block = self.blocks[-1]
         if block.kind == "gpu" and (self._group, path) in self._stored_paths and not path[-1].startswith("policy"):
-            self._draft.add_problem(line.where, f"the key is repeated; its heading may be missing: {quote(line.text)}")
+            self._draft.add_problem(line.where, f"the key is repeated, so a heading may be missing: {quote(line.text)}")
         elif block.kind == "gpu":
             self._stored_paths.add((self._group, path))
             where = f"{block.where} {line.where}"

@@ -70,7 +70,7 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
     problem = (
         "no output"
         if not first_line
-        else f"the text contains no file of an AMD or Hygon card or of KFD's topology: {quote(first_line)}"
+        else f"the text contains neither files of an AMD or Hygon card nor of KFD's topology: {quote(first_line)}"
     )
     return failed("not_understood", "text", problem)
 

@@ -86,7 +86,7 @@ def _read_card(draft: Draft, card: Card, context: OutputContext) -> list[Section
     parts = [section.part for section in sections if section.part is not None]
     chip_numbers = dict.fromkeys(part.chip for part in parts if part.chip is not None)
     if card.number is None and (chip_numbers or card.is_named or card.chip_count is not None):
-        draft.add_problem(card.where, "values of a card without its NPU ID are not read")
+        draft.add_problem(card.where, "values are not read, because the card's NPU ID is missing")
         return sections
     requested_slot = context.requested_slot
     default_slot = Slot(card.number, requested_slot.chip if card.number == requested_slot.card else None)

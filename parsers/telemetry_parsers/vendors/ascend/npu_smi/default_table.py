@@ -151,7 +151,7 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, id_names: frozen
     bus_id = bus_address(cells["bus-id"].text) if "bus-id" in cells else None
     template = Device(draft.vendor, model=_cell_text(cells, "name"), bus_id=bus_id, driver=driver)
     if "chip" in id_names - cells.keys() and not record.misfits:
-        draft.add_problem(record.line.where, f"NPU {card} is listed without the number of its chip")
+        draft.add_problem(record.line.where, f"NPU {card} is listed without a chip number")
     draft.set_index(device, physical_id)
     draft.describe(device, template, {"device_id": _cell_text(cells, "device")})
     _store_readings(draft, device, cells)

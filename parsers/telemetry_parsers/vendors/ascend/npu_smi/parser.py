@@ -20,7 +20,7 @@ from telemetry_parsers.vendors.ascend.npu_smi.readings import Slot
 from telemetry_parsers.vendors.ascend.npu_smi.saved import answers_in
 
 TOOL = "npu-smi"
-_LOAD_OR_JOIN = "load the driver or, if it is loaded, join the group HwHiAiUser"
+_LOAD_OR_JOIN = "load the driver, or join the group HwHiAiUser if it is loaded"
 ERRORS = (
     ErrorText("there is no npu card on this server", "no_devices", None, "check that lspci shows the cards"),
     ErrorText(
@@ -112,7 +112,7 @@ def _report_on_unsupported_query(output: Output, lines: Sequence[Line]) -> Repor
 def _missing_answer(run: Run) -> Problem | None:
     if any(line.text.strip() for line in run.lines):
         return None
-    return Problem("text", f"no answer to {TOOL} {quote(' '.join(run.arguments))}")
+    return Problem("text", f"the answer to {TOOL} {quote(' '.join(run.arguments))} is missing")
 
 
 _TOOL = Tool(

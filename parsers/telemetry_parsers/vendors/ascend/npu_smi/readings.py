@@ -154,7 +154,7 @@ def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> N
     memory_kind = None if is_ambiguous else _memory_kind(block, evidence)
     if memory_kind is None and evidence.is_complete and _has_memory(block):
         text = "HBM's capacity is missing" if is_ambiguous else "the text does not show whether the chip has HBM"
-        draft.add_problem(next(iter(block.values())).line.where, f"{text}; the readings of DDR are ignored")
+        draft.add_problem(next(iter(block.values())).line.where, f"{text}, so the DDR readings are ignored")
     for key, target in _targets_of(block, memory_kind):
         _store_entry(draft, device, block[key], target)
     for key in keys.HEALTH_KEYS:

@@ -195,7 +195,7 @@ def _store_count(cards: list[Card], line: Line, value: str, problems: list[Probl
         cards.append(Card(where=line.where))
     cards[-1].chip_count = units.integer(value)
     if cards[-1].chip_count is None:
-        problems.append(Problem(line.where, f"not a valid number of chips: {quote(line.text)}"))
+        problems.append(Problem(line.where, f"the number of chips is invalid: {quote(line.text)}"))
 
 
 def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
@@ -206,7 +206,7 @@ def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
     ends = [start + len(word) for start, word in zip(starts, _PROCESS_KEYS, strict=True)]
     pid = units.integer(text[ends[0] : starts[1]])
     if pid is None or -1 in starts or starts != sorted(starts):
-        problems.append(Problem(line.where, f"not a valid process: {quote(text)}"))
+        problems.append(Problem(line.where, f"the process is invalid: {quote(text)}"))
         return
     memory = units.quantity(text[ends[2] :], units.BYTES, "MB")
     used = None if isinstance(memory, Absent) else memory
@@ -227,7 +227,7 @@ def _split_sections(paragraph: Sequence[_LineContent], problems: list[Problem]) 
     has_above = bool(name_indices) and _has_content(items[: name_indices[0]])
     has_below = bool(name_indices) and _has_content(items[name_indices[-1] :])
     if (has_above and has_below) or (len(name_indices) > 1 and not has_above and not has_below and _has_content(items)):
-        text = "values between the names of chips or parts are not read: they may belong to either"
+        text = "values between two names of chips or parts are not read, because they may belong to either"
         problems.append(Problem(items[name_indices[0]].line.where, text))
         return
     are_names_last = has_above or (not has_below and bool(name_indices) and name_indices[-1] == len(items) - 1)

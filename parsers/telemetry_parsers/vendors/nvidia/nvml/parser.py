@@ -25,7 +25,7 @@ from telemetry_parsers.vendors.nvidia.nvml.tables import NVML
 SOURCE = NVML.source
 _NO_PERMISSION = 4
 _LOST_REASON_BY_CODE = {
-    15: "the GPU is lost: it fell off the bus, or its driver no longer uses it; the daemon looks for it again",
+    15: "the GPU is lost (it fell off the bus, or its driver no longer uses it); the daemon looks for it again",
     16: "the GPU must be reset before it can be used: nvidia-smi --gpu-reset",
 }
 # If DCGM and GPM use the same counters, the readings of both may be wrong (Syllo/nvtop #483).
