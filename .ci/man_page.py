@@ -46,8 +46,7 @@ _COMMAND_TEXTS: Mapping[str, str] = {
     "why a step is slow, then how its time was spent, counting work that runs in parallel on a card once. Only names of kernels, models and "
     "steps are shown. Files are read in parallel, each in a separate process; the first Ctrl-C stops reading and shows "
     "the result so far.",
-    "parse": "Parses saved output of a tool, or a recording; no card is needed. Several files must be from the same node, and "
-    "give one document.",
+    "parse": "Parses recordings, too. No card is needed. Several files must be from the same node, and give one document.",
     "record": "Writes each output of a tool, file or library as a line of JSON. The outputs are those of a running daemon with the same "
     "configuration, otherwise of the command's own polls. Serial numbers, UUIDs, addresses and names are replaced by stand-ins. `telemetry top --replay` plays a recording.",
     "replay": "Controls the daemon that runs with `serve --replay`, or shows the position of the recording. In `telemetry top --replay`, keys do the same.",

@@ -57,8 +57,8 @@ class Device:
         if is_labelled and not label:
             example = min(labels, default=spec.words[0] if spec is not None and spec.words else "LABEL")
             raise UnknownNameError(
-                f"{metric} has a number for each {spec.label if spec is not None else 'label'}, "
-                f"so pass a label: value({metric!r}, {example!r}); reported: {', '.join(sorted(labels)) or 'none'}"
+                f"{metric} needs a label{f' ({spec.label})' if spec is not None else ''}, as in value({metric!r}, {example!r}); "
+                f"reported labels: {', '.join(sorted(labels)) or 'none'}"
             )
         if label and not is_labelled and (reading is not None or spec is not None):
             raise UnknownNameError(f"{metric} has no label {label!r}; call value({metric!r})")
@@ -95,7 +95,8 @@ def node_of(document: Any) -> Node:
     """Return the node that the document describes. Raises NotUnderstoodError."""
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != _SCHEMA:
-        raise NotUnderstoodError(f"the response is {schema or 'not a telemetry document'}, not {_SCHEMA}: {_REMEDY}")
+        difference = f"has the schema {schema}, not {_SCHEMA}" if schema else "is not a telemetry document"
+        raise NotUnderstoodError(f"the response {difference}: {_REMEDY}")
     try:
         return Node(
             hostname=str(document["hostname"]),

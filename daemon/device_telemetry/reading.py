@@ -63,7 +63,7 @@ def read_document(url: str | None, timeout: float) -> Any:
     try:
         run = subprocess.run(command, capture_output=True, timeout=timeout + 10, check=False, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
-        raise NotReachableError(f"the tools of this node could not be read within {timeout + 10:g} s") from None
+        raise NotReachableError(f"the tools of this node did not finish within {timeout + 10:g} s") from None
     return _parse_document(run.stdout, run.stderr)
 
 
@@ -118,7 +118,7 @@ def _local_http_address() -> Address | None:
             file.load(ConfigInputs(path=None, environment=dict(os.environ), overrides={})), _credentials()
         )
     except CommandError as error:
-        warnings.warn(f"{error}; reading the tools instead", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{error}; the tools are read instead", RuntimeWarning, stacklevel=2)
         return None
 
 

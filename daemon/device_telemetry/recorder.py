@@ -76,7 +76,7 @@ class Recorder(ContextDecorator):
             self._thread = None
             raise self._error
         if self._last_sample is not None and not self._last_sample.values and self._selected:
-            text = f"no devices are recorded: this node has no devices for {self._selected!r}"
+            text = f"nothing is recorded, because this node has none of the selected devices: {self._selected!r}"
             warnings.warn(text, RuntimeWarning, stacklevel=3)
 
     def stop(self) -> None:

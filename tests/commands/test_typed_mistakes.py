@@ -23,7 +23,7 @@ CASES = (
     ("snapshot --demo --fault hot", USAGE, "unrecognized arguments: --fault hot; see"),
     ("snapshot --format jsno", USAGE, "did you mean json?"),
     ("snapshot --watch 0", USAGE, "--watch: must be greater than 0"),
-    ("snapshot --watch soon", USAGE, "write 90s, 10m, 1h30m or 2d"),
+    ("snapshot --watch soon", USAGE, "write 90s, 10m, 1h30m, 2d"),
     ("snapshot --timeout 0", USAGE, "--timeout: must be greater than 0"),
     ("snapshot --width 5", USAGE, "--width: must be a number from 20 to 10000"),
     ("snapshot --width wide", USAGE, "--width: must be a number from 20 to 10000"),
@@ -41,7 +41,7 @@ CASES = (
     ("snapshot --at end", USAGE, "--at is only for recordings"),
     ("snapshot --why --format json", USAGE, "--why is only for tables"),
     ("snapshot --width 80 --format csv", USAGE, "--width is only for tables"),
-    ("snapshot --all temp* --format json", USAGE, "--all selects metrics only in tables"),
+    ("snapshot --all temp* --format json", USAGE, "METRIC after --all is only for tables"),
     ("snapshot --all temprature_celsius --demo", USAGE, "did you mean temperature_celsius or"),
     ("snapshot --node x --source nvml", USAGE, "a daemon reports all"),
     ("snapshot --node x --format prometheus", USAGE, "/metrics"),
@@ -63,14 +63,14 @@ CASES = (
     ("doctor --source nvmll", USAGE, "unknown source 'nvmll'; did you mean 'nvml'?"),
     ("release nvml", UNAVAILABLE, "start it"),
     ("release", USAGE, "SOURCE"),
-    ("release host --for soon", USAGE, "write 90s, 10m, 1h30m or 2d"),
+    ("release host --for soon", USAGE, "write 90s, 10m, 1h30m, 2d"),
     ("snapshot --password-file /nope --node 127.0.0.1:1", USAGE, "no such file: '/nope'"),
     ("config chekc", USAGE, "did you mean check?"),
     ("config check --config /nope", CONFIGURATION, "`telemetry config default` prints a default file"),
     ("check --thresholds /nope", UNKNOWN, "no such file: '/nope'; use a readable TOML file"),
     ("check --thresholds /etc/passwd", UNKNOWN, "is not valid TOML"),
     ("check --demo 8xnvidia --device 'nvidia 9'", UNKNOWN, "`telemetry snapshot` lists the devices"),
-    ("check --timeout soon", UNKNOWN, "write 90s, 10m, 1h30m or 2d"),
+    ("check --timeout soon", UNKNOWN, "write 90s, 10m, 1h30m, 2d"),
     ("check --format nagois", UNKNOWN, "did you mean nagios?"),
     ("check --demo 8", UNKNOWN, "did you mean 8xnvidia?"),
     ("jobs /etc/passwd", PROBLEMS, "use a jobs.jsonl or a ledger.json"),
@@ -149,7 +149,7 @@ def test_duration_becomes_seconds(text: str, seconds: float) -> None:
     "text", ["", "0", "0s", "m", "-5m", "1.5h", "1.", ".5", "0.0", "10 m", "10x", "1e3", "٣m", "9" * 40, "5m" * 9]
 )
 def test_invalid_duration_is_refused(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="write 90s, 10m, 1h30m or 2d"):
+    with pytest.raises(argparse.ArgumentTypeError, match="write 90s, 10m, 1h30m, 2d"):
         options.parse_seconds(text)
 
 

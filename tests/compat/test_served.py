@@ -113,7 +113,9 @@ def test_page_with_its_own_address_has_health_only(daemon: Daemon, own_address: 
     assert 'hostname="n-7"' in page
     assert "Hostname=" not in page
     assert fetched(f"http://{own_address}/health")[0] == 200
-    assert fetched(f"http://{own_address}/")[2].startswith(b"device telemetry with the metric names of dcgm-exporter")
+    assert fetched(f"http://{own_address}/")[2].startswith(
+        b"device telemetry; /metrics has the metric names of dcgm-exporter"
+    )
     for path in ("/api/v1/snapshot", "/metrics/npu-exporter", "/own", "/metrics/"):
         assert fetched(f"http://{own_address}{path}")[0] == 404, path
 

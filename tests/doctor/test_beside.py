@@ -34,7 +34,7 @@ def unit(active: str, enabled: str = "enabled", **more: str) -> Unit:
     return Unit({"LoadState": "loaded", "ActiveState": active, "UnitFileState": enabled, **more})
 
 
-SERVICE, USER = "LD_LIBRARY_PATH", "none needed for the service"
+SERVICE, USER = "LD_LIBRARY_PATH", "the service works"
 
 
 def there(source: SourceStatus, *devices: MergedDevice, **more: Any) -> DaemonView:
@@ -45,7 +45,7 @@ DENIED = status("failed", "no_permission", "denied")
 # The command's view, the daemon's view, and the finding with its remedy.
 CASES: dict[str, tuple[Snapshot, DaemonView, str, str]] = {
     "both see the same": (HERE, VIEW, "", ""),
-    "version": (HERE, replace(VIEW, version="0.9"), "version 0.9, this command 1.0", "restart"),
+    "version": (HERE, replace(VIEW, version="0.9"), "version 0.9, but this command has version 1.0", "restart"),
     "configuration": (HERE, replace(VIEW, settings_hash="bb"), "different settings", "--config"),
     "the service may not": (
         HERE,
@@ -61,12 +61,12 @@ CASES: dict[str, tuple[Snapshot, DaemonView, str, str]] = {
         USER,
     ),
     "the daemon uses the tool": (snapshot(status("stuck", None, BUSY), device()), VIEW, "", ""),
-    "fewer": (snapshot(status(), device(), device(1)), VIEW, "the daemon has 1 nvidia device, this command 2", SERVICE),
-    "more": (HERE, there(status(), device(), device(1)), "the daemon has 2 nvidia devices, this command 1", "dmesg"),
+    "fewer": (snapshot(status(), device(), device(1)), VIEW, "1 nvidia device, but this command reads 2", SERVICE),
+    "more": (HERE, there(status(), device(), device(1)), "2 nvidia devices, but this command reads 1", "dmesg"),
     "a reading": (
         HERE,
         there(status(), device(fan=Absent.NOT_PERMITTED)),
-        "only this command, not the daemon, is permitted to read fan_ratio",
+        "the daemon may not read fan_ratio, but this command may",
         SERVICE,
     ),
     "a simulation": (HERE, there(status("failed"), device(simulated=True), settings_hash=""), "", ""),

@@ -39,7 +39,7 @@ CASES: dict[str, tuple[list[str], list[Listing], list[MergedDevice], str, str]] 
         [listing("nvml", A, B)],
         devices(A, B),
         "nvml",
-        f"lists 1 card missing from the PCI bus: {B.partition('.')[0]}",
+        f"1 card listed, but not on the PCI bus: {B.partition('.')[0]}",
     ),
     "parts of a card with its address, or as functions": (
         [A],

@@ -158,11 +158,11 @@ FAULTS = {
         ),
         fault(
             "but /dev/nvidiactl",
-            "pass each of /dev/nvidiactl",
+            "pass the device nodes /dev/nvidiactl",
             container_without_devices,
             machine="container: Docker",
         ),
-        fault("limit of 32 MiB of memory; the daemon needs 128 MiB", "container's options", with_too_little_memory),
+        fault("limit is 32 MiB of memory; the daemon needs 128 MiB", "container's options", with_too_little_memory),
     ),
     "missing tools": (
         fault("failed (killed)", "out of memory", lambda n: n.tools.script("cnmon", "kill -KILL $$")),
@@ -181,7 +181,7 @@ FAULTS = {
             lambda n: n.stranger(9, "0x1002", "amdgpu"),
             machine="0000:09:00.0 amd",
         ),
-        fault("mounted with hidepid", "gid=", with_a_proc_that_hides_processes),
+        fault("the mount option hidepid", "gid=", with_a_proc_that_hides_processes),
     ),
     "a tool in use": (
         fault("cnmon: stuck", "see the line above", with_a_tool_that_another_process_holds, text="another process"),
@@ -189,7 +189,7 @@ FAULTS = {
         fault("cannot be created in /proc/self", "set state.directory", has(state="/proc/self/nope/state")),
     ),
     "no worker": (
-        fault("the worker could not be started: ", "must be allowed to run Python", has(python="/dev/null")),
+        fault("the worker could not be started: ", "needs permission to run Python", has(python="/dev/null")),
     ),
     "a mistyped setting": (
         fault("log.levle", "`telemetry config check`", has(config='[log]\nlevle = "debug"\n'), file="levle"),
@@ -250,7 +250,7 @@ FINE: list[tuple[Spoil, str]] = [
     (in_a_container_with_one_of_two_cards, "lists the 1 moorethreads card of the container"),
     (in_a_container_with_as_many_as_expected, "lists the 1 moorethreads card of the container"),
     (with_a_card_that_nobody_wants_to_read, "mthreads-gmi: disabled"),
-    (lambda node: node.stranger(9, "0x1ed5", "vfio-pci"), "1 card assigned to virtual machines (0000:09:00.0)"),
+    (lambda node: node.stranger(9, "0x1ed5", "vfio-pci"), "assigned to virtual machines: 1 card (0000:09:00.0)"),
 ]
 
 

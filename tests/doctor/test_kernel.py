@@ -31,9 +31,9 @@ def denied(error: int = errno.EACCES, path: str = "/dev/nvidia0", **more: Any) -
     return node(path, error, **more)
 
 
-FOREIGN = ("PCI bus", "1 nvidia card with the driver nouveau", "/etc/modprobe.d")
-NO_NODES = ("device nodes", "but /dev/nvidiactl and /dev/nvidia[0-9]* are missing", "as root, which creates them")
-IN_DOCKER = "runtime (nvidia), or pass each of /dev/nvidiactl /dev/nvidia[0-9]* with --device"
+FOREIGN = ("PCI bus", "1 nvidia card bound to the driver nouveau", "/etc/modprobe.d")
+NO_NODES = ("device nodes", "but /dev/nvidiactl and /dev/nvidia[0-9]* are missing", "as root to create the nodes")
+IN_DOCKER = "runtime (nvidia), or pass the device nodes /dev/nvidiactl and /dev/nvidia[0-9]* with --device"
 # The machine, how its sources fared, and what is found: where, what, and the remedy.
 CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
     "nothing there": (machine_with(), VendorSources("nvidia"), []),
@@ -75,7 +75,7 @@ CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
     "not in the group": (
         machine_with(card(), nodes=(denied(),), user="mia"),
         FAILS,
-        [("device nodes", "mia cannot open /dev/nvidia0 (nvidia): owner, group or mode", "usermod -aG video mia")],
+        [("device nodes", "mia cannot open /dev/nvidia0 (nvidia): owner, group or mode", "run `usermod -aG video mia")],
     ),
     "a mode that lets root alone in": (
         machine_with(card(), nodes=(denied(mode=0o600),)),
@@ -122,14 +122,14 @@ def test_remedy_in_a_container(error: int, remedy: str) -> None:
 def test_each_group_has_its_remedy() -> None:
     nodes = (node(refusal=errno.EACCES), node("/dev/nvidia1", errno.EACCES, group="render"))
     found = list(unread_cards(Machine(user="mia", cards=(card(),), nodes=nodes), [FAILS]))
-    assert [finding.remedy.split(" and log in")[0] for finding in found] == [
-        "usermod -aG render mia",
-        "usermod -aG video mia",
+    assert [finding.remedy.split("` and log in")[0] for finding in found] == [
+        "run `usermod -aG render mia",
+        "run `usermod -aG video mia",
     ]
 
 
 def test_notes_name_virtual_machines_and_containers() -> None:
     lines = list(notes(Machine(container="Docker", cards=(card(driver="vfio-pci"), card(1))), ()))
-    assert lines[0] == "1 card assigned to virtual machines (0000:00:00.0): bound to vfio-pci"
+    assert lines[0] == "assigned to virtual machines: 1 card (0000:00:00.0), bound to vfio-pci"
     assert "Docker" in lines[1]
     assert list(notes(Machine(cards=(card(),)), ())) == []

@@ -27,10 +27,10 @@ MIB = 1 << 20
     ("given", "expected"),
     [
         (Limits(), []),
-        (Limits(memory_bytes=64 * MIB), ["limit of 64 MiB of memory; the daemon needs 128 MiB"]),
-        (Limits(tasks=10), ["limit of 10 processes and threads; the daemon needs 64"]),
-        (Limits(cpus=0.02), ["limit of 0.02 CPUs; the daemon needs 0.1"]),
-        (Limits(open_files=64), ["limit of 64 open files; the daemon needs 512"]),
+        (Limits(memory_bytes=64 * MIB), ["the limit is 64 MiB of memory; the daemon needs 128 MiB"]),
+        (Limits(tasks=10), ["the limit is 10 processes and threads; the daemon needs 64"]),
+        (Limits(cpus=0.02), ["the limit is 0.02 CPUs; the daemon needs 0.1"]),
+        (Limits(open_files=64), ["the limit is 64 open files; the daemon needs 512"]),
     ],
 )
 def test_limits_of_a_container(given: Limits, expected: list[str]) -> None:

@@ -135,7 +135,7 @@ def test_snapshot_and_doctor_say_so(tmp_path: Path) -> None:
     said = " ".join(out.split())
     assert status == 2
     assert f"{TOOL}: failed (no_permission)" in said
-    assert f"at {tools.folder}/{TOOL}, which is not run as root" in said
+    assert f"at {tools.folder}/{TOOL}, which telemetry refuses to run as root" in said
     assert f"chmod go-w {tools.folder}" in said
     status, out, _ = run_main("snapshot", *arguments, environment={"PATH": tools.search_path})
     assert (status, "is not run as root" in " ".join(out.split())) == (2, True), out

@@ -84,7 +84,7 @@ def test_a_folder_that_is_ours_alone_is_used(tmp_path: Path, place: Callable[[Pa
 def test_one_in_which_others_have_a_hand_is_not(tmp_path: Path, place: Callable[[Path], Path]) -> None:
     path = place(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(UnsafeError, match=r"chmod go-w|chown \w+|name the target itself"):
+    with pytest.raises(UnsafeError, match=r"chmod go-w|chown \w+|use its target instead"):
         OwnFolder.create_at(path)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -92,7 +92,7 @@ def test_one_in_which_others_have_a_hand_is_not(tmp_path: Path, place: Callable[
 def test_only_root_is_advised_to_change_an_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = tmp_path.stat().st_uid
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
-    with pytest.raises(UnsafeError, match=rf"belongs to user {owner}: run this as that user, or use another folder\Z"):
+    with pytest.raises(UnsafeError, match=rf"belongs to user {owner}: run this as its owner, or use another folder\Z"):
         OwnFolder.at(tmp_path)
 
 
@@ -199,7 +199,7 @@ def test_streams_devices_and_pipes_of_ones_own_are_written_to(tmp_path: Path) ->
 def test_a_pipe_of_another_user_is_neither_written_to_nor_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x")
     os.chown(tmp_path / "x", OTHER_USER, -1)
-    with pytest.raises(UnsafeError, match="a device, or a pipe of this user"):
+    with pytest.raises(UnsafeError, match="nor a pipe of this user"):
         named.open_stream(tmp_path / "x")
 
 

@@ -59,9 +59,9 @@ LEFT_OUT = (
     (Reading(0, "fan_ratio", 0.5), "fan_ratio is not a metric that the parser declares"),
     (Reading(0, "up", 1.0), "up is not a metric that the parser declares"),
     (Reading(None, "power_watts", 0.5), "power_watts has no device"),
-    (Reading(0, "telemetry_host_load1", 0.5), "telemetry_host_load1 is a metric of the host but has a device"),
-    (Reading(2, "power_watts", 1.0), "power_watts has the device 2, but the report lists 2 devices"),
-    (Reading(-1, "power_watts", 1.0), "power_watts has the device -1, but the report lists 2 devices"),
+    (Reading(0, "telemetry_host_load1", 0.5), "telemetry_host_load1 has a device, but is a metric of the host"),
+    (Reading(2, "power_watts", 1.0), "power_watts refers to device 2, but the report lists only 2 devices"),
+    (Reading(-1, "power_watts", 1.0), "power_watts refers to device -1, but the report lists only 2 devices"),
     (Reading(0, "power_watts", 1.0, "core"), "power_watts{core} must not have a label"),
     (Reading(0, "temperature_celsius", 1.0), "temperature_celsius must have a valid sensor label"),
     (
@@ -125,7 +125,7 @@ def test_wrong_devices_fail_the_report(devices: tuple[Device, ...], text: str) -
         (
             Device("acme", facts=(("a", "1"), ("Bad Name", "2"))),
             Device("acme", facts=(("a", "1"),)),
-            "device 0 has a fact 'Bad Name', which cannot be a label",
+            "device 0 has a fact 'Bad Name', which is not a valid label name",
         ),
     ],
 )
@@ -147,8 +147,8 @@ def test_events_and_processes_without_a_device_are_dropped() -> None:
     assert report.events == (Event(0, "1"),)
     assert report.processes == (Process(0, 1, "a"),)
     assert problem_texts(report) == [
-        "Event entries with an unlisted device: 2",
-        "Process entries with an unlisted device: 1",
+        "2 Event entries dropped: the report does not list their devices",
+        "1 Process entries dropped: the report does not list their devices",
     ]
 
 

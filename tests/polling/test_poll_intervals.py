@@ -95,6 +95,6 @@ def test_last_release_counts() -> None:
     releases.release("nvml")
     releases.release("nvml", 60)
     now += 59.5
-    assert "for 1 s more" in releases.release_text("nvml")
+    assert "for another 1 s" in releases.release_text("nvml")
     now += 0.5
     assert (releases.release_text("nvml"), releases.resume("nvml")) == ("", False)

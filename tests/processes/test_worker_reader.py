@@ -63,7 +63,7 @@ FAILURES = (
     ("refuse failed no_permission", "failed", "no_permission", "the library said so"),
     ("refuse failed bored", "failed", "internal", "result cannot be decoded: failure.reason: expected one of"),
     ("raise", "failed", "internal", "ValueError: no such card"),
-    ("list", "failed", "internal", "read returned list, not a mapping of calls"),
+    ("list", "failed", "internal", "read() must return a mapping of answers, not list"),
     ("nan", "failed", "internal", "not JSON data"),
     ("bytes", "failed", "internal", "not JSON data"),
     ("exit", "failed", "internal", "SystemExit"),

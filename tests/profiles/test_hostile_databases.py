@@ -130,7 +130,7 @@ def test_packed_files_say_the_same(tmp_path: Path) -> None:
 def test_a_packed_file_that_is_cut_is_not_read(tmp_path: Path) -> None:
     packed = _packed(write(tmp_path / "made.db", NSYS))
     packed.write_bytes(packed.read_bytes()[:-100])
-    with pytest.raises(NotReadError, match=r"cut off.*a partial database"):
+    with pytest.raises(NotReadError, match=r"truncated.*a partial database"):
         read(packed)
 
 

@@ -213,5 +213,5 @@ def test_a_packed_text_that_is_cut_loses_its_torn_line(tmp_path: Path) -> None:
         outcome = read_file(ProfileFile(str(file), (), is_named=True), FORMATS)
         assert outcome.facts is not None
         assert {kernel.total_ns for device in outcome.facts.devices for kernel in device.kernels} == {900}
-        assert any("cut off" in problem.text for problem in outcome.facts.problems)
+        assert any("truncated" in problem.text for problem in outcome.facts.problems)
         assert not any("have no times" in problem.text for problem in outcome.facts.problems)

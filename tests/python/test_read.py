@@ -91,9 +91,9 @@ def test_watch_continues(daemon: Daemon) -> None:
         ("power_wats", "", "unknown metric 'power_wats'; did you mean power_watts"),
         ("accelerator_power_watts", "", "did you mean power_watts"),
         ("blood_pressure", "", "docs/metrics.md"),
-        ("temperature_celsius", "", r"value\('temperature_celsius', 'core'\); reported: core, memory"),
-        ("throttled", "", "has a number for each reason"),
-        ("clock_max_hertz", "", r"value\('clock_max_hertz', 'graphics'\); reported: none"),
+        ("temperature_celsius", "", r"value\('temperature_celsius', 'core'\); reported labels: core, memory"),
+        ("throttled", "", "needs a label \\(reason\\), as in value"),
+        ("clock_max_hertz", "", r"value\('clock_max_hertz', 'graphics'\); reported labels: none"),
         ("power_watts", "core", r"power_watts has no label 'core'; call value\('power_watts'\)"),
         ("ecc_enabled", "on", "ecc_enabled has no label"),
     ],
@@ -180,7 +180,7 @@ LACKING = {"schema": "telemetry.snapshot/1", "hostname": "n", "time": "never", "
     ("body", "words"),
     [
         (b"<html>", "the response is not JSON"),
-        (b'{"schema": "telemetry.snapshot/0"}', "the response is telemetry.snapshot/0"),
+        (b'{"schema": "telemetry.snapshot/0"}', "the response has the schema telemetry.snapshot/0"),
         (json.dumps(LACKING).encode(), "install the same release"),
     ],
 )

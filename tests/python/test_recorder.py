@@ -131,7 +131,7 @@ def test_unknown_devices_are_an_error() -> None:
     for wanted in ([99], ["0", "99"]):
         with pytest.raises(UnknownNameError, match="this node has no device named '99'; known: 0, 1"):
             Recorder(wanted, source=steady).start()
-    with pytest.warns(RuntimeWarning, match="no devices are recorded"), Recorder("all", source=Steady()):
+    with pytest.warns(RuntimeWarning, match="nothing is recorded"), Recorder("all", source=Steady()):
         pass
 
 

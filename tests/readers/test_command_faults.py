@@ -131,7 +131,7 @@ def test_a_tool_ended_by_somebody_elses_signal_was_killed(
     ("content", "mode", "state", "reason", "says"),
     [
         ("#!/bin/sh\n", 0o644, "failed", "no_permission", "allow the service's user to execute it"),
-        ("#!/no/such/interpreter\n", 0o755, "failed", "internal", "its interpreter or loader does not"),
+        ("#!/no/such/interpreter\n", 0o755, "failed", "internal", "its interpreter or loader is missing"),
         ("GPU 0\n", 0o755, "failed", "internal", "neither a program for this machine nor a script"),
     ],
 )

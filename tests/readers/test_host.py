@@ -127,5 +127,5 @@ def test_an_unknown_call_is_reported() -> None:
 @pytest.mark.parametrize("request_", [Library("nvml", ("cpu",)), Files(("/proc/stat",)), Command((("uptime",),))])
 def test_other_requests_are_refused(request_: Request) -> None:
     capture = HostReader().read(Poll("readings", request_), NO_TARGETS)
-    text = "the host reader answers only requests to the library `host`"
+    text = "the host reader supports only the library `host`"
     assert capture.failure == Failure("failed", "internal", text)

@@ -138,7 +138,7 @@ def test_a_repeated_command_runs_once_per_target(
 def test_a_repeated_command_without_targets_runs_nothing(reader: CommandReader, tools: ToolFolder) -> None:
     tools.prints("smi", TABLE)
     capture = read(reader, Command((("smi", "-i", "{card}"),), per="card"))
-    assert capture.failure == Failure("no_devices", None, "smi: the inventory lists no card to read")
+    assert capture.failure == Failure("no_devices", None, "smi: the inventory contains no card")
     assert tools.calls("smi") == []
 
 

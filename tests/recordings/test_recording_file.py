@@ -121,7 +121,7 @@ def test_of_many_bad_lines_the_first_are_named_and_all_counted() -> None:
             lambda path: path.write_bytes(WHOLE[:80]),
             ": the recording is truncated in line 1; the last complete line is 0; use",
         ),
-        (lambda path: path.write_bytes(gzip.compress(WHOLE)[:9]), ": the recording ends after line 0: it is cut off"),
+        (lambda path: path.write_bytes(gzip.compress(WHOLE)[:9]), ": the recording ends after line 0: it is truncated"),
         (
             lambda path: path.write_bytes(line(CAPTURES[0], schema="telemetry.capture/7")),
             ": line 1 is not a recorded capture (telemetry.capture/7 was written by a later version; upgrade to read the recording)",
@@ -155,7 +155,7 @@ def test_damaged_packed_data_end_it_there_and_a_wrong_checksum_costs_no_line(pac
         assert damage.early_end
     captures, damage = read(packed[:-8] + bytes([packed[-8] ^ 0xFF]) + packed[-7:])
     assert captures == EACH
-    assert damage.early_end.startswith("the recording ends after line 600: its packed data are damaged")
+    assert damage.early_end.startswith("the recording ends after line 600: its content is damaged")
 
 
 def packed_up_to(packed: bytes) -> bytes:

@@ -87,7 +87,7 @@ def test_arguments_of_the_wrong_types_are_reported(tmp_path: Path, line: bytes, 
 )
 def test_what_is_no_verb_is_refused_by_naming_those_that_are(tmp_path: Path, line: bytes) -> None:
     answer = json.loads(with_server(tmp_path, lambda path: said_back(path, line + b"\n")))
-    assert answer == {"error": "unknown request; the verbs are echo, repeat"}
+    assert answer == {"error": "unknown request; the valid requests are echo, repeat"}
 
 
 @pytest.mark.parametrize(
@@ -108,5 +108,5 @@ def test_only_the_owner_may_use_the_socket_and_it_is_gone_at_the_end(tmp_path: P
 
 
 def test_a_refusal_says_why(tmp_path: Path) -> None:
-    with pytest.raises(RefusedError, match="the verbs are echo, repeat"):
+    with pytest.raises(RefusedError, match="the valid requests are echo, repeat"):
         with_server(tmp_path, lambda path: send_request(path, "sing"))

@@ -33,7 +33,7 @@ NO_GROUP = "expected a number of cards (1 to 256), x and a vendor"
         ("٨xnvidia", r"'\u0668xnvidia'", NO_GROUP),
         ("8xnvidia\n4xamd", r"'8xnvidia\n4xamd'", NO_GROUP),
         ("2xamd,3xamd", "'3xamd'", "amd is named twice"),
-        ("2xnvidia,3xgb200", "'3xgb200'", "nvidia is named twice; a simulated node has one model of each vendor"),
+        ("2xnvidia,3xgb200", "'3xgb200'", "nvidia is named twice; a demo can have only one model of each vendor"),
         ("x" * 1000, "'" + "x" * 40, NO_GROUP),
         ("200xamd,57xnvidia", "257", f"limit of {MAX_CARDS}"),
     ],

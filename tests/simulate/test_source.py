@@ -140,12 +140,12 @@ def changed(path, value):
     [
         (("values", 0, "power_watts"), "1", "'1' is not a valid Absent"),
         (("values", 0, "power_watts"), None, "found None"),
-        (("values", 0, "horse_power"), 1.0, "expected metrics of the catalogue"),
+        (("values", 0, "horse_power"), 1.0, "expected only known metrics"),
         (("values",), [], "for each device"),
         (("report", "devices", 0, "index"), "0", "devices[0].index"),
-        (("report", "devices", 1, "parent"), 1, "expected parents that are not partitions"),
+        (("report", "devices", 1, "parent"), 1, "expected whole cards as parents"),
         (("report", "devices", 0, "vendor"), "acme", "expected one of the vendors"),
-        (("report", "events"), [EVENT], "expected events and processes of the report's devices"),
+        (("report", "events"), [EVENT], "expected events and processes whose devices are in the report"),
     ],
 )
 def test_damaged_capture_is_a_failed_report(path, value, what):

@@ -130,7 +130,7 @@ def test_a_socket_left_behind_is_replaced_and_one_in_use_is_not(tmp_path: Path) 
 def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "precious"
     path.write_text("data")
-    assert "a file exists there that is not a socket" in start_error(f"unix:{path}")
+    assert "the existing file is not a socket" in start_error(f"unix:{path}")
     assert path.read_text() == "data"
 
 
@@ -138,7 +138,7 @@ def test_a_folder_that_another_can_make_a_link_of_is_told(tmp_path: Path) -> Non
     tmp_path.chmod(0o777)
     (tmp_path / "folder").symlink_to("/run")
     message = start_error(f"unix:{tmp_path}/folder/web.sock")
-    assert message.endswith(f": {tmp_path}/folder is a link that another user can change; name the target itself")
+    assert message.endswith(f": {tmp_path}/folder is a link that another user can change; use its target instead")
 
 
 def test_another_servers_socket_is_not_removed_at_the_end(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ BAD = {
     ),
     "any certificate": (
         "{T}  client_auth_type: RequireAnyClientCert\n",
-        "RequireAnyClientCert is not supported: OpenSSL",
+        "RequireAnyClientCert is not supported, because OpenSSL",
     ),
     "any certificate, old name": ("{T}  client_auth_type: RequireClientCert\n", "RequireClientCert is not supported"),
     "an invented type": ("{T}  client_auth_type: Sometimes\n", "client_auth_type: must be one of NoClientCert"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # imported at run time only when a node is examined
 
 EXAMPLES = {
     "telemetry check": "Check this node as an Icinga or Nagios plugin.",
-    "telemetry check --format nhc --thresholds /etc/telemetry/check.toml": "Check the node for Node Health Check, with custom thresholds.",
+    "telemetry check --format nhc --thresholds /etc/telemetry/check.toml": "Check this node with custom thresholds, for Node Health Check (NHC).",
 }
 
 FORMATS = ("nagios", "nhc", "npd", "json")
@@ -64,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=FORMATS,
         default="nagios",
-        help="output for Nagios and Icinga, node health checks, node-problem-detector, or JSON (default: nagios)",
+        help="output format: for Nagios and Icinga, for Node Health Check, for node-problem-detector, or JSON (default: nagios)",
     )
     parser.add_argument(
         "--thresholds", metavar="FILE", help="TOML file whose [thresholds] and [expect] replace the defaults"

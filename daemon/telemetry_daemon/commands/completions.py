@@ -10,7 +10,7 @@ from telemetry_daemon.terminal import exits
 
 EXAMPLES = {
     "source <(telemetry completions bash)": "Complete commands in this shell.",
-    "telemetry completions zsh > ~/.zfunc/_telemetry": "Complete commands in zsh; this folder must be in fpath.",
+    "telemetry completions zsh > ~/.zfunc/_telemetry": "Complete commands in zsh. The folder of the file must be in fpath.",
     "telemetry completions fish > ~/.config/fish/completions/telemetry.fish": "The same for fish.",
 }
 

@@ -13,7 +13,7 @@ from telemetry_daemon.terminal.exits import CommandError
 EXAMPLES = {
     "telemetry config default > telemetry.toml": "Create a configuration file.",
     "telemetry config check --config telemetry.toml": "Check the file before use.",
-    "telemetry config peaks roofline.csv --model 'AMD Instinct MI300X'": "Print the peaks that rocprofiler-compute measured, as a section of the file.",
+    "telemetry config peaks roofline.csv --model 'AMD Instinct MI300X'": "Print a section with the peaks that rocprofiler-compute measured.",
 }
 
 _MAX_ROOFLINE_BYTES = 4 * 2**20
@@ -25,11 +25,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "what",
         metavar="check|show|default|peaks",
         choices=("check", "show", "default", "peaks"),
-        help="check: print all errors; show: print the effective settings; default: print a file with every setting; "
-        "peaks: print the rates in a roofline.csv of rocprofiler-compute as a section of the configuration file",
+        help="`check` prints all errors. `show` prints the effective settings. `default` prints a file with every setting. "
+        "`peaks` converts a roofline.csv of rocprofiler-compute to a section of the configuration file",
     )
     parser.add_argument("file", metavar="ROOFLINE", nargs="?", help="with peaks: the roofline.csv")
-    parser.add_argument("--model", help="with peaks: the cards' model, as in the label `model`")
+    parser.add_argument("--model", help="with peaks: the cards' model, spelled as in the label `model`")
     options.add_config(parser)
     options.add_flags(parser)
 

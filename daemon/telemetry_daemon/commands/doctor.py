@@ -13,7 +13,7 @@ from telemetry_daemon.terminal.exits import CommandError
 EXAMPLES = {
     "telemetry doctor": "Examine this node.",
     "telemetry doctor --source nvml --all": "Examine one source in detail.",
-    "telemetry doctor --bundle bug.tar.gz": "Write all data for a bug report, with masked identities.",
+    "telemetry doctor --bundle bug.tar.gz": "Write all data for a bug report, and mask identifying values.",
     "telemetry doctor --node gpu07 --format json": "Examine another node through its daemon, and print JSON.",
 }
 
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--bundle",
         type=Path,
         metavar="FILE",
-        help="write all data for a bug report into a .tar.gz file, with masked identities",
+        help="write all data for a bug report into a .tar.gz file, and mask identifying values",
     )
     options.add_credentials(parser)
     options.add_config(parser)

@@ -22,8 +22,8 @@ from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
 
 EXAMPLES = {
-    "telemetry job start": "Report the start of a job, in its prolog.",
-    "telemetry job end": "Report the end of a job, in its epilog.",
+    "telemetry job start": "Report the start of a job (in its prolog).",
+    "telemetry job end": "Report the end of a job (in its epilog).",
 }
 
 _STATE_DIRECTORY = "/var/lib/telemetry"
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _default_directory() -> str:
     """Print a warning, and return the default folder for job files."""
     streams.say(
-        f"the configuration defines no folder for jobs; using {DEFAULT_JOB_DIRECTORY}; "
+        f"the configuration has no valid folder for job files, so {DEFAULT_JOB_DIRECTORY} is used; "
         "`telemetry config check` shows the error"
     )
     return DEFAULT_JOB_DIRECTORY

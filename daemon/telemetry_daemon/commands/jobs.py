@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # imported on demand: the help of all commands imports this m
 
 EXAMPLES = {
     "telemetry jobs --since 30d --by user": "Show how each user used this node's cards in the last 30 days.",
-    "telemetry jobs gpu-17.jsonl gpu-18.jsonl --format csv": "Add up the records of two nodes for a spreadsheet.",
+    "telemetry jobs gpu-17.jsonl gpu-18.jsonl --format csv": "Print the totals of two nodes as CSV.",
 }
 
 _GROUPINGS = ("owner", "user", "account", "namespace")
@@ -37,13 +37,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "files",
         metavar="FILE",
         nargs="*",
-        help="a jobs.jsonl or ledger.json of any node; - reads standard input (default: the files of this node)",
+        help="a jobs.jsonl or ledger.json of any node, or - for standard input (default: the files of this node)",
     )
     parser.add_argument(
         "--since",
         type=_parse_since,
         metavar="TIME",
-        help="only running owners and owners that ended after TIME, such as 7d or 2026-11-01",
+        help="only owners that are still running or ended after TIME, such as 7d or 2026-11-01",
     )
     parser.add_argument("--user", metavar="NAME", help="only owners of this user")
     parser.add_argument("--by", choices=_GROUPINGS, default="owner", help="how to group the totals (default: owner)")
@@ -109,10 +109,10 @@ def _read_record_files(arguments: argparse.Namespace) -> Iterator[tuple[str, byt
     folder = Path(settings.state.directory)
     files = [(str(folder / name), content) for name, content in _read_node_files(folder)]
     if not files:
-        remedy = "the daemon writes them if attribution.enabled is true"
+        remedy = "the daemon writes records only if attribution.enabled is true"
         if settings.attribution.enabled:
             remedy = "the daemon writes the first records within a minute after its start"
-        raise CommandError(f"no records in {folder}: {remedy}; or pass a jobs.jsonl", status=exits.NOTHING_FOUND)
+        raise CommandError(f"no records in {folder}: {remedy}; or pass a node's jobs.jsonl", status=exits.NOTHING_FOUND)
     yield from files
 
 

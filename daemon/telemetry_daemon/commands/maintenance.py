@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=("on", "off", "status"),
         default="status",
-        help="start, end or show the maintenance (default: status); a second `on` changes the end time",
+        help="`on` starts the maintenance or changes its end time, `off` ends it, and `status` shows it (default: status)",
     )
     parser.add_argument(
         "--for",
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reason",
         metavar="TEXT",
-        help=f"with `on`: the reason that the page and the log show, at most {MAX_REASON_LENGTH} characters",
+        help=f"with `on`: a reason of at most {MAX_REASON_LENGTH} characters, shown on the page and in the log",
     )
     options.add_config(parser)
 
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         state = daemon_answer(settings, MaintenanceState, "maintenance_on", seconds=seconds, reason=arguments.reason)
         save_error = state.not_kept
         print(_state_text(state))
-        print("Let Prometheus scrape the node once more before a shutdown. To end: 'telemetry maintenance off'.")
+        print("Before a shutdown, let Prometheus scrape the node once more. To end: 'telemetry maintenance off'.")
     elif arguments.action == "off":
         end_result = daemon_answer(settings, MaintenanceEndResult, "maintenance_off")
         save_error = end_result.not_kept

@@ -28,7 +28,7 @@ _TIMEOUT_SECONDS = 5.0
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments to the parser."""
     parser.add_argument(
-        "words", metavar="WORD", nargs="*", help="list only metrics with these words in the name or the help text"
+        "words", metavar="WORD", nargs="*", help="list only metrics whose name or help text contains these words"
     )
     parser.add_argument("--format", choices=("text", "markdown"), default="text", help="output format (default: text)")
     parser.add_argument(
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dashboard",
         metavar="FILE",
-        help="with --names: show the metrics of this Grafana dashboard, and which of them the node reports",
+        help="with --names: show this Grafana dashboard's metrics, and whether the node reports them",
     )
     parser.add_argument("--node", metavar="NODE", help="with --dashboard: query another node's daemon")
     options.add_credentials(parser)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # imported on demand: the help and a snapshot of the daemon d
 
 USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"
 _REPEATABLE = frozenset({"web.listen_address"})
-HEALTHY_DEMO = "healthy at first, without owners; 'telemetry top --demo' simulates faults and owners"
-EVENTFUL_DEMO = "with half an hour of history, an overheated card, random faults, owners"
+HEALTHY_DEMO = "The cards are healthy at first and have no owners; 'telemetry top --demo' simulates faults and owners"
+EVENTFUL_DEMO = "The demo has owners, half an hour of history, an overheated card and random faults"
 T = TypeVar("T")
 
 
@@ -66,7 +66,7 @@ def add_origins(parser: argparse.ArgumentParser, verb: str, demo: str, *flags: s
             "nargs": "?",
             "const": "",
             "metavar": "CARDS",
-            "help": f"{verb} simulated cards, such as 8xnvidia,4xhygon (default: 8xnvidia), {demo}",
+            "help": f"{verb} simulated cards, such as 8xnvidia,4xhygon (default: 8xnvidia). {demo}",
         },
         "--replay": {"type": Path, "metavar": "FILE", "help": f"{verb} a recording made by 'telemetry record'"},
     }
@@ -78,7 +78,7 @@ def add_origins(parser: argparse.ArgumentParser, verb: str, demo: str, *flags: s
 
 def add_faults(parser: argparse.ArgumentParser) -> None:
     """Add `--fault`."""
-    text = "with --demo: stage only these faults, such as lost,hot (an unknown name prints the list of faults)"
+    text = "with --demo: simulate only these faults, such as lost,hot (an unknown name prints the list of faults)"
     parser.add_argument("--fault", metavar="NAMES", help=text)
 
 
@@ -169,9 +169,9 @@ def parse_seconds(text: str) -> float:
 
     duration = parse_duration(text)
     if duration == 0:
-        raise argparse.ArgumentTypeError("must be greater than 0; write 90s, 10m, 1h30m or 2d, or seconds")
+        raise argparse.ArgumentTypeError("must be greater than 0; write 90s, 10m, 1h30m, 2d or plain seconds")
     if not duration:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a duration; write 90s, 10m, 1h30m or 2d, or seconds")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a duration; write 90s, 10m, 1h30m, 2d or plain seconds")
     return duration
 
 
@@ -185,7 +185,7 @@ def parse_seconds_up_to_a_day(text: str) -> float:
 
 def add_at_option(parser: argparse.ArgumentParser) -> None:
     """Add `--at`."""
-    text = "time in the recording: 90s after its start, end-30s, 03:12:07 or 2026-11-23T03:12:07Z as recorded (UTC)"
+    text = "time in the recording: 90s (from its start), end-30s, or a recorded time in UTC (03:12:07 or 2026-11-23T03:12:07Z)"
     parser.add_argument("--at", type=_parse_recording_time, metavar="TIME", help=text)
 
 
@@ -216,7 +216,7 @@ def _parse_argument(parse: Callable[[str], T], text: str) -> T:
 def check_origin_flags(arguments: argparse.Namespace) -> None:
     """Raise CommandError if a flag needs `--replay` or `--demo`."""
     if getattr(arguments, "fault", None) is not None and arguments.demo is None:
-        raise CommandError("--fault needs --demo, because it stages faults of simulated cards")
+        raise CommandError("--fault is only for simulated cards: add --demo")
     flags = [f"--{flag}" for flag in ("at", "speed", "once") if getattr(arguments, flag, None)]
     if flags and arguments.replay is None:
         raise CommandError(f"{flags[0]} is only for recordings: add --replay FILE")

@@ -61,14 +61,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=options.parse_seconds_up_to_a_day,
         default=30.0,
         metavar="TIME",
-        help="how long to record after each source was polled once, such as 60s or 5m (default: 30s)",
+        help="how long to record once every source has been polled, such as 60s or 5m (default: 30s)",
     )
-    parser.add_argument("--before", action="store_true", help="include the flight recorder's last two minutes")
+    parser.add_argument("--before", action="store_true", help="include the last two minutes of the flight recorder")
     parser.add_argument(
         "--from",
         dest="origin",
         choices=("daemon", "tools"),
-        help="read from the daemon or the tools (default: a daemon with the same settings, else the tools)",
+        help="read from the daemon or the tools (default: the daemon if it has the same settings, otherwise the tools)",
     )
     parser.add_argument(
         "--unmasked", action="store_true", help="do not replace serial numbers, UUIDs, addresses, names and passwords"
@@ -159,9 +159,9 @@ def _record_daemon(
             capture_count += 1
             earlier_count += capture.monotonic_time < start_time
     except ControlError as error:
-        raise CommandError(f"{error}; use --from tools to record the tools", status=exits.UNAVAILABLE) from None
+        raise CommandError(f"{error}; use --from tools to record without it", status=exits.UNAVAILABLE) from None
     if not capture_count:
-        text = "the daemon polled no source during this time; if it plays a recording, copy that recording instead"
+        text = "the daemon polled no source during this time; if the daemon plays a recording, copy that file instead"
         raise CommandError(text, status=exits.UNAVAILABLE)
     if gate.is_open:
         _report_gaps(daemon, arguments, earlier_count)
@@ -256,6 +256,6 @@ def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, origin_
     remark = (
         "nothing is masked: the recording contains data that identifies this node"
         if mask is None
-        else f"{mask.value_count} identities were replaced; check the recording before you send it"
+        else f"{mask.value_count} identifying values were masked; check the recording before you send it"
     )
     return f"recorded {recorder.capture_count} captures of {recorder.source_count} sources {origin_and_time}{target}: {remark}"

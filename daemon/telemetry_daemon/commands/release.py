@@ -10,7 +10,7 @@ from telemetry_daemon.remote.control_socket import daemon_answer
 from telemetry_daemon.terminal import exits
 from telemetry_exporters import human
 
-EXAMPLES = {"telemetry release nvml --for 10m": "Close NVML for ten minutes, to reset a GPU."}
+EXAMPLES = {"telemetry release nvml --for 10m": "Close NVML for ten minutes, so that you can reset a GPU."}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments to the parser."""
     options.add_config(parser)
     options.add_flags(parser)
-    options.add_origins(parser, "serve", f"{options.EVENTFUL_DEMO} and steps of jobs", "--demo", "--replay")
+    options.add_origins(parser, "serve", f"{options.EVENTFUL_DEMO}; jobs report steps", "--demo", "--replay")
     options.add_faults(parser)
     options.add_at_option(parser)
     options.add_playback(parser)

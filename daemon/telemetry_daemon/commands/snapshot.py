@@ -49,13 +49,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--all",
         nargs="*",
         metavar="METRIC",
-        help="also run slow polls, and show all readings of each device, or only those of METRIC, such as 'temp*'",
+        help="run slow polls, too, and show all readings of each device; METRIC, such as 'temp*', selects some of them",
     )
     parser.add_argument("--why", action="store_true", help="show the reasons for absent readings below the table")
     parser.add_argument(
         "--processes",
         action="store_true",
-        help="list processes on the devices: below the table, in JSON or as CSV (on this machine with command lines)",
+        help="list the devices' processes below the table, in JSON or as CSV; on this machine, show their command lines, too",
     )
     parser.add_argument("--width", type=_width, metavar="COLUMNS", help="the table's width (default: the terminal's)")
     parser.add_argument(
@@ -76,7 +76,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="origin",
         choices=("daemon", "tools"),
-        help="read from the daemon or the tools (default: for tables and JSON a daemon with the same settings)",
+        help="read from the daemon or the tools (default: the daemon for tables and JSON if it has the same settings)",
     )
     options.add_at_option(parser)
     options.add_credentials(parser)
@@ -116,7 +116,7 @@ def _check_format(arguments: argparse.Namespace) -> None:
     if arguments.processes and fmt == "prometheus":
         raise CommandError("--processes is only for tables, JSON and CSV; leave it out with --format prometheus")
     if arguments.all and fmt != "table":
-        raise CommandError(f"--all selects metrics only in tables; leave out {arguments.all[0]!r} with --format {fmt}")
+        raise CommandError(f"METRIC after --all is only for tables; leave out {arguments.all[0]!r} with --format {fmt}")
 
 
 def _choose_reader(arguments: argparse.Namespace, exit_stack: ExitStack) -> _ReadSnapshot:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # imported on demand, so that the first screen appears soon
     from telemetry_daemon.top.feed import Feed
 
 EXAMPLES = {
-    "telemetry top": "Watch this node, including its last half hour.",
+    "telemetry top": "Watch this node, and show its last half hour.",
     "telemetry top gpu-17 gpu-18": "Watch two nodes.",
     "telemetry top --demo 8xnvidia": "Watch simulated cards.",
     "telemetry top --replay node.jsonl.gz --at end-30s": "Watch the end of a recording.",
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nodes", dest="file", type=Path, metavar="FILE", help="file with a node on each line, and # comments"
     )
-    options.add_origins(parser, "show", f"{options.EVENTFUL_DEMO} and processes", "--demo", "--replay")
+    options.add_origins(parser, "show", f"{options.EVENTFUL_DEMO}, and shows processes", "--demo", "--replay")
     options.add_faults(parser)
     options.add_at_option(parser)
     options.add_playback(parser)
@@ -63,7 +63,7 @@ def _choose_feed(arguments: argparse.Namespace) -> Feed:
     nodes = [*arguments.nodes, *arguments.nodes_by_flag]
     if arguments.demo is not None or arguments.replay is not None:
         if nodes or arguments.file is not None:
-            raise CommandError("--demo and --replay show no other nodes; leave out the nodes or the flag")
+            raise CommandError("--demo and --replay cannot be combined with nodes; leave out the nodes or the flag")
         return _polling_feed(arguments, options.settings(arguments), "")
     from telemetry_daemon.commands import daemons
 
@@ -83,11 +83,11 @@ def _local_feed(arguments: argparse.Namespace, credentials: Credentials) -> Feed
     from telemetry_daemon.commands import daemons
 
     settings = options.settings(arguments)
-    title = "no daemon here: polled by this program"
+    title = "no daemon on this node; polled by this program"
     try:
         address = daemons.find_local_daemon(settings, credentials)
     except options.DaemonRefusedError:
-        address, title = None, "polled by this program: the daemon here does not answer this user"
+        address, title = None, "polled by this program, because the daemon does not answer this user"
     return _polling_feed(arguments, settings, title) if address is None else _follow_this_node(address, credentials)
 
 

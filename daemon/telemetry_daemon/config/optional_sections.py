@@ -50,8 +50,8 @@ class AttributionSettings:
     job_maps: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Folders to which other tools write the job of each card. Begin each folder with its kind: `dcgm:` (dcgm-exporter), `jobstats:` or `dme:` (AMD "
-            "Device Metrics Exporter).",
+            "Folders in which other tools record the job of each card. Put the kind before each folder: `dcgm:` (dcgm-exporter), "
+            "`jobstats:` or `dme:` (AMD Device Metrics Exporter).",
             example=["jobstats:/run/gpustat"],
             rule=rules.check_job_map,
         ),
@@ -74,7 +74,7 @@ class AttributionSettings:
     environment: bool = field(
         default=False,
         metadata=about(
-            "Read certain environment variables (ranks, job ids) of the processes on cards, if the service is permitted to. "
+            "Read certain environment variables (ranks, job ids) of processes that use cards, if the service has the permission. "
             "Other variables are not stored."
         ),
     )
@@ -85,7 +85,7 @@ class AttributionSettings:
     inline_labels: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Labels of the owner to add to every series of a card with exactly one owner. Each change of owner then starts new "
+            "Owner labels to add to every series of a card with exactly one owner. Each change of owner then starts new "
             "series; `accelerator_allocation_ratio` has the same information without new series.",
             example=["pod_namespace", "pod_name"],
             rule=rules.check_owner_label,
@@ -104,14 +104,14 @@ class StepsSettings:
     directory: str = field(
         default=DEFAULT_STEPS_DIRECTORY,
         metadata=about(
-            "The folder in which jobs write their files. Mode 1777 lets all users write there, but replace only their own files.",
+            "The folder in which jobs write their files. With mode 1777, every user can create files there, but cannot replace other users' files.",
             rule=rules.check_absolute_path,
         ),
     )
     expire_after: float = field(
         default=900.0,
         metadata=about(
-            "A file is no longer read this many seconds after its last write. Older files belong to jobs that have ended.",
+            "Seconds for which a file is read after its last write. Older files belong to jobs that have ended.",
             low=1,
             high=86_400,
         ),
@@ -145,7 +145,7 @@ class PeakSettings:
     memory_bytes_per_second: float | None = field(
         default=None,
         metadata=about(
-            "Bytes per second between the card and its memory, in both directions together.",
+            "Bytes per second between the card and its memory, for reads and writes together.",
             example=1.6e12,
             low=1,
             high=1e16,
@@ -153,7 +153,9 @@ class PeakSettings:
     )
     origin: Literal["configured", "measured"] = field(
         default="configured",
-        metadata=about("The label `peak_origin` of `accelerator_info`; `telemetry config peaks` writes `measured`."),
+        metadata=about(
+            "The label `peak_origin` of `accelerator_info`. `telemetry config peaks` sets it to `measured`."
+        ),
     )
 
 
@@ -164,8 +166,9 @@ class CompatSettings:
     listen_address: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "An additional address, or a list of addresses, that serves only this page, as `/metrics`, so that you need not change "
-            "Prometheus. The format is the same as in `web.listen_address`. `web.config_file` and `web.allowed_hosts` apply, too.",
+            "An additional address, or a list of addresses, for this page alone. Its path there is `/metrics`, so that Prometheus' "
+            "configuration need not change. The format is the same as in `web.listen_address`. `web.config_file` and "
+            "`web.allowed_hosts` apply, too.",
             example=[":9400"],
             rule=rules.check_listen_address,
             accepts_string=True,
@@ -174,14 +177,14 @@ class CompatSettings:
     hostname_label: Literal["", "Hostname", "hostname"] = field(
         default="",
         metadata=about(
-            "The spelling of the label with the node's name, which differs between releases of dcgm-exporter. Empty: as in the release of `version`."
+            "How the label with the node's name is spelled; releases of dcgm-exporter differ. Empty: as in the release of `version`."
         ),
     )
     version: str = field(
         default="",
         metadata=about(
-            "The exporter's release, which determines the metric names, if `docs/compatibility.md` lists several. Empty: the "
-            "default. `?version=…` in a request takes precedence.",
+            "The exporter's release whose metric names are used, if `docs/compatibility.md` lists more than one. Empty: the "
+            "default release. `?version=…` in a request takes precedence.",
             example="4.9",
         ),
     )

@@ -82,7 +82,7 @@ def check_absolute_path_or_empty(text: str) -> str:
 def check_textfile_path(text: str) -> str:
     """Accept an absolute path that ends with `.prom`, or the empty string."""
     if text and not text.endswith(".prom"):
-        raise ValueError(f"must end in .prom, not {quoted(text)}, because the collector ignores other files")
+        raise ValueError(f"{quoted(text)} does not end in .prom; the collector ignores other files")
     return check_absolute_path_or_empty(text)
 
 
@@ -95,7 +95,7 @@ def check_route(text: str) -> str:
         raise ValueError(f"must start with / and consist of letters, digits, . _ ~ - and /, not {quoted(text)}")
     if {".", ".."} & set(text.split("/")):
         raise ValueError(
-            f"must not contain the path segments '.' or '..', because clients remove them before sending the request, not {quoted(text)}"
+            f"{quoted(text)} contains the path segment '.' or '..', which clients remove before they send a request"
         )
     if text in _RESERVED_ROUTES or text.startswith("/api/"):
         raise ValueError(f"{text} is the path of another page; choose a path such as /metrics")
@@ -121,8 +121,8 @@ def check_allowed_host(text: str) -> str:
     if text == "*" or _is_address(text) or (_HOST_NAME.match(name) and not _DIGITS_AND_DOTS.match(name)):
         return text
     raise ValueError(
-        f"{quoted(text)} is not a host; write a name or an IP address, without scheme, port and brackets, "
-        '"*.example.com" for all names in a domain, or "*" for all'
+        f"{quoted(text)} is not a host; write a name or an IP address without scheme, port and brackets. "
+        '"*.example.com" allows all names in a domain, "*" allows all names'
     )
 
 

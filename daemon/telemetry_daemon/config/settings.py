@@ -81,7 +81,7 @@ class PollSettings:
     mode: Literal["auto", "always", "never"] = field(
         default="auto",
         metadata=about(
-            "`auto`: polled with its source, unless the poll slows jobs down too much, as `ps` of Intel's xpu-smi does. "
+            "`auto`: polled with its source, unless the poll disturbs jobs too much (such as `ps` of Intel's xpu-smi). "
             "`always`: polled in any case. `never`: not polled; readings that only this poll reports are absent."
         ),
     )
@@ -96,14 +96,14 @@ class SourceSettings:
         metadata=about(
             "`auto`: polled if found, and less often while a cheaper source reports the same readings. The daemon looks "
             "for a missing source at least once a minute. `always`: polled at its full rate, whatever other sources "
-            "report. `inventory`: polled at the start, and then only at the intervals of inventory polls. `never`: not used.",
+            "report. `inventory`: polled at the start, and then only as often as inventory polls. `never`: not used.",
         ),
     )
     path: str = field(
         default="",
         metadata=about(
-            "The tool to run. For a source that reads files: the folder to use as `/`, such as `/host` in a container "
-            "that has the host's /sys at /host/sys. Empty: the tool is looked for where its vendor installs it.",
+            "The tool to run. Empty: the tool is searched for where its vendor installs it. For a source that reads files: the "
+            "folder to use as `/`, such as `/host` in a container that has the host's /sys at /host/sys.",
             example="/opt/vendor/bin/tool",
             rule=rules.check_absolute_path_or_empty,
         ),
@@ -121,7 +121,7 @@ class SourceSettings:
         default=None, metadata=about("Seconds after which a poll fails.", example=5.0, low=0.1, high=300)
     )
     wake_suspended: bool = field(
-        default=False, metadata=about("Poll even while all cards of the vendor are suspended. Polls keep cards awake.")
+        default=False, metadata=about("Poll even while all cards of the vendor are suspended. This keeps them awake.")
     )
     polls: Mapping[str, PollSettings] = field(default_factory=dict, metadata=about(""))
 
@@ -130,7 +130,7 @@ class SourceSettings:
         mode = self.polls.get(poll.name, PollSettings()).mode
         if self.mode == "never" or mode == "never":
             return "switched off by the configuration"
-        return f"off unless its mode is `always`: {poll.costs}" if poll.costs and mode == "auto" else ""
+        return f"off, because {poll.costs}; the mode `always` enables the poll" if poll.costs and mode == "auto" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,8 @@ class ExpectSettings:
     devices: Mapping[str, int] = field(
         default_factory=dict,
         metadata=about(
-            "How many devices of each vendor the node should have. Exported as `telemetry_devices_expected`, so that an "
-            "alert fires for a device that has been missing from the start.",
+            "The number of devices of each vendor that the node should have. It is exported as `telemetry_devices_expected`, so "
+            "that an alert fires even for a device that has been missing from the start.",
             example={"nvidia": 8},
             low=0,
             high=4096,
@@ -212,8 +212,8 @@ class PrivacySettings:
     map_addresses: bool = field(
         default=True,
         metadata=about(
-            "Replace the id of a rank's server, which is often a machine's address, with the server's position in the "
-            "rank table (0, 1 …), which is the same on every node.",
+            "Replace the id of a rank's server with the server's position in the rank table (0, 1 …). The id is often a "
+            "machine's address. The position is the same on every node.",
         ),
     )
 
@@ -259,8 +259,8 @@ class Settings:
     rank_table_server: str = field(
         default="",
         metadata=about(
-            "This node's server in the rank table: the `server_id` (version 2.0: `net_instance_id`) or an address of the "
-            "server. Empty: the server with this node's host name or one of its addresses, or the only server.",
+            "This node's server in the rank table: its `server_id` (version 2.0: `net_instance_id`) or one of its addresses. "
+            "Empty: the server with this node's host name or address, or the only server in the table.",
             example="10.20.11.7",
             rule=rules.check_one_line,
         ),
@@ -268,7 +268,7 @@ class Settings:
     peak_dtypes: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Data types whose peaks are exported in addition to `bf16` (`fp16` on cards without `bf16`).",
+            "Additional data types whose peaks are exported. The peak of `bf16` is always exported (or `fp16` on cards without `bf16`).",
             example=["fp8", "fp32"],
             rule=rules.check_data_type,
         ),

@@ -26,15 +26,15 @@ _DRIVER_REMEDIES = {
     "": "install or load the vendor's driver on the host; dmesg shows why the kernel does not use the driver",
     "nouveau": "install the nvidia driver, disable nouveau in /etc/modprobe.d, and reboot",
     "radeon": (
-        "boot with radeon.si_support=0 radeon.cik_support=0 amdgpu.si_support=1 amdgpu.cik_support=1, if amdgpu "
-        "supports the card; older cards are only for displays"
+        "if amdgpu supports the card, boot with radeon.si_support=0 radeon.cik_support=0 amdgpu.si_support=1 "
+        "amdgpu.cik_support=1; older cards can only drive displays"
     ),
 }
 _DENIAL_REASONS = {errno.EACCES: "owner, group or mode", errno.EPERM: "the list of allowed devices"}
-_TOO_FEW_REMEDY = "see dmesg, and check whether this process is limited to certain cards (such as CUDA_VISIBLE_DEVICES)"
+_TOO_FEW_REMEDY = "see dmesg, and check whether a variable such as CUDA_VISIBLE_DEVICES hides cards from this process"
 _NOT_ON_BUS_REMEDY = "a card fell off the bus, or the tool is wrong: see dmesg, then reload the driver or reboot"
 _DISAGREEMENT_REMEDY = "see dmesg for a failing card, and check whether a source is configured to show only some cards"
-_BUG_REMEDY = "this is a bug of device telemetry: send the file of `telemetry doctor --bundle FILE`"
+_BUG_REMEDY = "this is a bug in device telemetry: send the file that `telemetry doctor --bundle FILE` writes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def unread_cards(machine: Machine, vendors: Iterable[VendorSources]) -> Iterator
         for driver, remedy in _DRIVER_REMEDIES.items():
             if addresses := [card.bus_id for card in cards if card.driver == driver]:
                 count = counted(len(addresses), f"{sources.vendor} card")
-                what = f"{count} with the driver {driver}, which no tool supports"
+                what = f"{count} bound to the driver {driver}, which no tool supports"
                 if not driver:
                     what = f"{count} without a kernel driver"
                 yield Finding(PCI_BUS, f"{what}: {first_names(addresses)}", remedy)
@@ -160,10 +160,10 @@ def _missing_tool_findings(machine: Machine, sources: VendorSources, card_count:
 
 def _missing_node_finding(machine: Machine, vendor: str) -> Finding:
     paths = node_patterns(vendor)
-    remedy = "run the vendor's tool once as root, which creates them, or reload the driver; dmesg shows the reason"
+    remedy = "run the vendor's tool once as root to create the nodes, or reload the driver; dmesg shows the reason"
     if machine.container:
-        option = f"pass each of {' '.join(paths)} with --device"
-        remedy = f"{_runtime_remedy(vendor)}{option}; in Kubernetes use the vendor's pool in the chart"
+        option = f"pass the device nodes {' and '.join(paths)} with --device"
+        remedy = f"{_runtime_remedy(vendor)}{option}; in Kubernetes, use the vendor's pool in the chart"
     what = f"the driver uses the {vendor} cards, but {' and '.join(paths)} are missing"
     return Finding(_NODES, what, remedy)
 
@@ -189,20 +189,20 @@ def _denied_node_findings(machine: Machine, vendor: str, nodes: Sequence[DeviceN
 def _remedy_for_denial(machine: Machine, error: int, node: DeviceNode) -> str:
     if error == errno.EPERM:
         if machine.container:
-            return f"add the device to the container: --device {node.path}; in Kubernetes use the vendor's device plugin or runtime"
+            return f"add the device to the container: --device {node.path}; in Kubernetes, use the vendor's device plugin or runtime"
         return f"allow the device in a drop-in (systemctl edit telemetry): DeviceAllow={node.path} rw; then restart the service"
     if error != errno.EACCES:
         return "see dmesg, and reload the vendor's driver"
     if not node.mode & _READABLE_BY_GROUP or node.group == "root":
         return (
-            f"mode {node.mode:04o} of {node.owner}:{node.group} allows only root: run as root, or set the group of the nodes "
-            'with a udev rule (GROUP="render", MODE="0660")'
+            f"only root may open the node (mode {node.mode:04o}, {node.owner}:{node.group}): run as root, or set the nodes' "
+            'group with a udev rule (GROUP="render", MODE="0660")'
         )
     if machine.container:
-        return f"start the container with the nodes' group: --group-add {node.group}; in Kubernetes supplementalGroups"
+        return f"start the container with the nodes' group: --group-add {node.group}; in Kubernetes: supplementalGroups"
     return (
-        f"usermod -aG {node.group} {machine.user} and log in again; for the service SupplementaryGroups={node.group} "
-        "in a drop-in (systemctl edit telemetry)"
+        f"run `usermod -aG {node.group} {machine.user}` and log in again; for the service, set "
+        f"SupplementaryGroups={node.group} in a drop-in (systemctl edit telemetry)"
     )
 
 
@@ -244,7 +244,7 @@ def notes(machine: Machine, container_listings: Iterable[Listing]) -> Iterator[s
     if assigned_cards:
         drivers = ", ".join(sorted({card.driver for card in assigned_cards}))
         addresses = first_names([card.bus_id for card in assigned_cards])
-        yield f"{counted(len(assigned_cards), 'card')} assigned to virtual machines ({addresses}): bound to {drivers}"
+        yield f"assigned to virtual machines: {counted(len(assigned_cards), 'card')} ({addresses}), bound to {drivers}"
     if machine.container:
         yield f"in a container ({machine.container}): the findings about limits and device nodes apply only to the container"
     for listing in container_listings:
@@ -259,7 +259,7 @@ def contradictions(
         addresses = frozenset(map(_pci_slot, bus_addresses.get(listing.vendor, ())))
         # If there are no addresses, this process cannot see the bus.
         if addresses and (unknown := _slots_only_in(listing.slots, addresses)):
-            what = f"lists {counted(len(unknown), 'card')} missing from the PCI bus: {first_names(unknown)}"
+            what = f"{counted(len(unknown), 'card')} listed, but not on the PCI bus: {first_names(unknown)}"
             yield Finding(listing.source, what, _NOT_ON_BUS_REMEDY)
     for first, second in combinations(listed, 2):
         if first.vendor == second.vendor and not (first.is_incomplete or second.is_incomplete):

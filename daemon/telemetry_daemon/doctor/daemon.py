@@ -40,25 +40,23 @@ _VENDOR_COUNT = r'^%s\{vendor="([a-z]{1,32})"\} ([0-9]{1,5})(?:\.0)?$'
 _DAEMON = "daemon"
 _UNREAD_STATES = UNSUCCESSFUL | {"missing"}
 _SERVICE_REMEDY = (
-    "the service runs in a sandbox, with other groups and without a login profile: set its groups and variables such as "
-    'LD_LIBRARY_PATH in a drop-in (systemctl edit telemetry); docs/troubleshooting.md, "doctor reads it and the service does not"'
+    "set the service's groups and variables such as LD_LIBRARY_PATH in a drop-in (systemctl edit telemetry), because the service has "
+    'no login profile and runs in a sandbox; see docs/troubleshooting.md, "doctor reads it and the service does not"'
 )
-_USER_REMEDY = "none needed for the service: this user lacks a permission or setting; run this command as root or as the service's user"
-_MORE_CARDS_REMEDY = (
-    "check whether a card was just lost (dmesg), and whether this user may see all cards (CUDA_VISIBLE_DEVICES, groups)"
-)
+_USER_REMEDY = "the service works, but this user lacks a permission or setting: use root or the service's user"
+_MORE_CARDS_REMEDY = "check whether a card was just lost (dmesg), and whether a variable (CUDA_VISIBLE_DEVICES) or a group hides cards from this user"
 _START_REMEDY = "systemctl start telemetry; journalctl -u telemetry -n 50 shows why it stopped"
 _NO_ANSWER_REMEDY = (
-    "`ps ax -o pid,stat,cmd | grep telemetry` shows its state (T: stopped by a signal, kill -CONT continues it); otherwise "
-    "systemctl restart telemetry, which also helps if the daemon has another version"
+    "`ps ax -o pid,stat,cmd | grep telemetry` shows the daemon's state; if the state is T (stopped by a signal), kill -CONT "
+    "continues the daemon; otherwise, or if the daemon has another version: systemctl restart telemetry"
 )
 _OTHER_CONFIG_REMEDY = (
-    "run this command with the service's configuration: --config (systemctl cat telemetry shows the file); otherwise "
-    "systemctl restart telemetry"
+    "run this command with the service's configuration file, which systemctl cat telemetry shows: --config FILE; if it "
+    "already uses this file: systemctl restart telemetry"
 )
 _OTHER_READINGS_REMEDY = (
-    "systemctl reload telemetry if the file has changed; otherwise run this command with the service's file: --config "
-    "(systemctl cat telemetry shows the file), and compare `telemetry config show` with the unit's environment"
+    "if the file has changed: systemctl reload telemetry; otherwise run this command with the service's file (--config FILE, "
+    "systemctl cat telemetry shows it), and compare `telemetry config show` with the unit's environment"
 )
 _PORT_REMEDY = "stop the exporter that uses the port (`ss -ltnp` shows it), or set another listen_address; the daemon retries every 10 s"
 _FAILED_REMEDY = "journalctl -u telemetry -n 50 shows the reason; `telemetry config check` checks the configuration"
@@ -66,10 +64,10 @@ _FAILED_REMEDY = "journalctl -u telemetry -n 50 shows the reason; `telemetry con
 _EXIT_REMEDIES: Mapping[str, str] = {
     "64": "correct the arguments in ExecStart= (systemctl cat telemetry); journalctl -u telemetry -n 50 names the wrong argument",
     "69": (
-        "a listening address is in use or missing on this machine: `ss -ltnp` shows the process that uses it, web.listen_address sets "
-        "another address; journalctl -u telemetry -n 50 names the address"
+        "a listening address, which journalctl -u telemetry -n 50 names, is in use or missing on this machine: stop the process that "
+        "uses the address (`ss -ltnp` shows it), or set another web.listen_address"
     ),
-    "70": "this is a bug of device telemetry: send the file of `telemetry doctor --bundle FILE`; journalctl -u telemetry -n 50 has the traceback",
+    "70": "this is a bug in device telemetry: send the file that `telemetry doctor --bundle FILE` writes; journalctl -u telemetry -n 50 has the traceback",
     "78": "`telemetry config check` and journalctl -u telemetry -n 50 show the errors of the configuration",
 }
 # Systemd restarts a daemon that exits with this status.
@@ -268,8 +266,8 @@ def _problems_and_remedies(own: Snapshot, daemon: LocalDaemon) -> Iterator[tuple
         yield from _no_answer_findings(daemon)
         return
     if view.version and view.version != daemon.version:
-        what = f"the daemon has version {view.version}, this command {daemon.version}"
-        yield what, "systemctl restart telemetry if the package was upgraded"
+        what = f"the daemon has version {view.version}, but this command has version {daemon.version}"
+        yield what, "if the package was upgraded: systemctl restart telemetry"
     for exporter in _UNSERVED_EXPORTER.findall(view.page):
         yield f"the address of compat.{exporter} cannot be served", _PORT_REMEDY
     if view.is_real:
@@ -321,7 +319,7 @@ def _device_differences(own: Snapshot, reported: Snapshot) -> Iterator[tuple[str
     for vendor in sorted({*own_counts, *daemon_counts}):
         sources = {reading.source for device in own.devices if device.vendor == vendor for reading in device.readings}
         if own_counts[vendor] != daemon_counts[vendor] and (sources & read_sources or not own_counts[vendor]):
-            what = f"the daemon has {counted(daemon_counts[vendor], f'{vendor} device')}, this command {own_counts[vendor]}"
+            what = f"the daemon has {counted(daemon_counts[vendor], f'{vendor} device')}, but this command reads {own_counts[vendor]}"
             yield what, _SERVICE_REMEDY if own_counts[vendor] > daemon_counts[vendor] else _MORE_CARDS_REMEDY
     devices_by_id = {device.id: device for device in reported.devices}
     denied: set[str] = set()
@@ -330,7 +328,7 @@ def _device_differences(own: Snapshot, reported: Snapshot) -> Iterator[tuple[str
             readable = {reading.metric for reading in device.readings if not isinstance(reading.value, Absent)}
             denied |= {reading.metric for reading in other.readings if reading.value is Absent.NOT_PERMITTED} & readable
     if denied:
-        yield f"only this command, not the daemon, is permitted to read {first_names(sorted(denied))}", _SERVICE_REMEDY
+        yield f"the daemon may not read {first_names(sorted(denied))}, but this command may", _SERVICE_REMEDY
 
 
 def _sources_read(snapshot: Snapshot) -> frozenset[str]:

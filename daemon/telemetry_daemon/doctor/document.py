@@ -189,7 +189,7 @@ class DoctorJson:
     device_nodes: tuple[DeviceNodeJson, ...]
     limits: LimitsJson | None
     folders: tuple[FolderJson, ...]
-    """The daemon's folders that exist, or that it cannot create."""
+    """The daemon's folders. A missing folder is listed only if the daemon cannot create it."""
     daemon: DaemonJson | None
     flights: tuple[FlightJson, ...]
     """The files of the daemon's flight recorder, newest first."""

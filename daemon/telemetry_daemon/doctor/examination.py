@@ -159,7 +159,7 @@ def _source_rows(source: ExaminedSource) -> Iterator[_Row]:
     if status.state not in ("missing", "disabled"):
         for tool in sources.installed_tools(source):
             suffix = "" if os.access(tool.path, os.X_OK) else ", which this user may not run"
-            yield "  at", tool.path + (", which is not run as root" if tool.distrust_reason else suffix)
+            yield "  at", tool.path + (", which telemetry refuses to run as root" if tool.distrust_reason else suffix)
         for poll in status.polls:
             yield "  poll", _poll_text(poll, source.captures.get(poll.poll))
     if status.state != "ok":

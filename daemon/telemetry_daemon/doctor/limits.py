@@ -24,8 +24,8 @@ _NO_LIMIT = 1 << 60
 # Values of the mount option hidepid= (proc(5)).
 _HIDDEN_EXCEPT_GROUP = frozenset({"1", "2", "noaccess", "invisible"})
 _HIDDEN_FROM_ALL = frozenset({"4", "ptraceable"})
-_HIDEPID_PROBLEM = "mounted with hidepid, which hides processes of other users and thus the owners of cards"
-_HIDEPID_REMEDY = "install the drop-in owners.conf (CAP_SYS_PTRACE), run the service as root, or add its user to the group in the mount option gid="
+_HIDEPID_PROBLEM = "the mount option hidepid hides other users' processes, and thus the owners of cards"
+_HIDEPID_REMEDY = "install the drop-in owners.conf (CAP_SYS_PTRACE), run the service as root, or add the service's user to the group in the mount option gid="
 _SECONDS_BY_UNIT: Mapping[str, float] = {"min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(min|s|ms|us)\b")
 
@@ -68,8 +68,8 @@ class _Requirement:
     def findings(self, where: str, limits: Limits, option: str) -> Iterator[Finding]:
         value = getattr(limits, self.name)
         if value is not None and value < self.minimum:
-            what = f"limit of {self.format(value)}{self.unit_text}; the daemon needs {self.format(self.minimum)}"
-            yield Finding(where, what, f"raise the limit: {option}")
+            what = f"the limit is {self.format(value)}{self.unit_text}; the daemon needs {self.format(self.minimum)}"
+            yield Finding(where, what, f"raise the limit with {option}")
 
 
 # The daemon, its workers and a tool need less memory than this (docs/performance.md).

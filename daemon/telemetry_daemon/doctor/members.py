@@ -144,8 +144,8 @@ def _add_configuration(bundle: Bundle, mask: Mask, configuration: LoadedConfig) 
     variables = sorted(name for name in os.environ if name.startswith("TELEMETRY_"))
     bundle.add_text(
         "configuration-origins.txt",
-        "which settings come from variables or flags, and which variables are set",
-        f"{origins}\nset in this environment: {', '.join(variables) or 'none'}",
+        "the settings that come from variables or flags, and the names of all variables",
+        f"{origins}\nvariables in this environment: {', '.join(variables) or 'none'}",
     )
     file_text = _config_text(configuration.file)
     bundle.add_text("configuration-file.toml", "the configuration file without comments", file_text, masked)

@@ -36,30 +36,30 @@ _BUILT_IN_ORIGIN = "device-telemetry "
 # Maps the reason or state of a source to the remedy.
 _REMEDIES = {
     "disabled": "set sources.{source}.mode to enable the source",
-    "suspended": "none needed: suspended cards are not polled (unless sources.{source}.wake_suspended is set)",
+    "suspended": "none needed, because suspended cards are polled only if sources.{source}.wake_suspended is set",
     "not_mine": "none needed: the tool with this name belongs to another vendor",
     "stuck": (
-        "kill its process (ps -eo pid,stat,cmd shows it); if it is in state D, reset the device or reboot the node"
+        "kill the process (`ps -eo pid,stat,cmd` shows it); if its state is D, reset the device or reboot the node"
     ),
-    BUSY: "see the line above; if the poll is repeated automatically, no action is needed",
+    BUSY: "see the line above; a poll that is repeated automatically needs no action",
     "no_devices": "none needed if the node has no such card",
     "not_supported": "none needed: this version or product does not report it",
-    "timeout": "run the tool by hand; raise sources.{source}.deadline if it is only slow",
+    "timeout": "run the tool by hand; if it is only slow, raise sources.{source}.deadline",
     "no_permission": (
-        "see the line above; otherwise add the user to the groups that own the device files (often video and render), "
+        "see the line above; if it names no cause, add the user to the groups of the device files (often video and render), "
         "or run as root"
     ),
-    "driver_gone": 'load the vendor\'s driver (see dmesg); if the node has no such card: sources.{source}.mode = "never"',
+    "driver_gone": 'load the vendor\'s driver (see dmesg); if the node has no such card, set sources.{source}.mode = "never"',
     "library_mismatch": "reboot after the driver upgrade, so that library and kernel module have the same version",
-    "not_understood": "send the file of `telemetry doctor --bundle FILE`",
+    "not_understood": "send the file that `telemetry doctor --bundle FILE` writes",
     "exit_status": "run the tool by hand and read its output",
     "too_much_output": "run the tool by hand and read its output",
     "killed": "find the reason in the kernel log (for example out of memory)",
     NOT_STARTED: (
-        "see the line above: this user must be allowed to run Python, to read the installed files (ls -lL), "
+        "see the line above; this user needs permission to run Python, to read the installed files (ls -lL), "
         "and to start enough processes (ulimit -u)"
     ),
-    "internal": "this is a bug of device telemetry or of a plugin: report it",
+    "internal": "this is a bug in device telemetry or in a plugin: report it",
 }
 _INSTALL: Mapping[type, str] = {
     Command: "",  # the line above has the remedy
@@ -67,15 +67,15 @@ _INSTALL: Mapping[type, str] = {
     Library: "install the vendor's driver with its library",
 }
 # Remedies for the problems that a working source reports.
-_NOT_LISTED = "compare with `lspci`; the missing card has often fallen off the bus: see dmesg, then reset or reboot"
+_NOT_LISTED = "compare with `lspci`; a missing card has usually fallen off the bus: see dmesg, then reset it or reboot"
 _OTHER_PROBLEMS = (
     "run the tool by hand. If it reports a fault, repair the card. If its output is wrong, ask the vendor. If its output is "
-    "correct but misread here, send the file of `telemetry doctor --bundle FILE`"
+    "correct but misread here, send the file that `telemetry doctor --bundle FILE` writes"
 )
 _SEE_ABOVE = "see the line above; docs/owners.md describes what this source needs"
 # Sources that report owners of cards need no vendor tool or driver.
 _OWNER_REMEDIES: Mapping[str, str] = {
-    "missing": "none needed if the node has no such source; docs/owners.md has its search paths",
+    "missing": "none needed if the node has no such source; docs/owners.md lists the search paths",
     **dict.fromkeys(("timeout", "no_permission", "exit_status", "too_much_output"), _SEE_ABOVE),
 }
 

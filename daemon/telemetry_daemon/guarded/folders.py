@@ -118,7 +118,7 @@ class _SharedPathCheck:
         if not step.is_link:
             self._is_protected = self._is_protected and step.is_protected
         elif not (self._is_protected and step.is_ours):
-            raise UnsafeError(f"{step.path} is a link that another user can change; name the target itself")
+            raise UnsafeError(f"{step.path} is a link that another user can change; use its target instead")
 
 
 class _OwnPathCheck(_SharedPathCheck):
@@ -147,7 +147,7 @@ class _OwnPathCheck(_SharedPathCheck):
         if status.st_uid not in (self._expected_owner, os.geteuid()):
             is_root, owner_text = os.geteuid() == ROOT, f"{path} belongs to user {status.st_uid}"
             remedy = (
-                f"chown {self._expected_owner} {path}" if is_root else "run this as that user, or use another folder"
+                f"chown {self._expected_owner} {path}" if is_root else "run this as its owner, or use another folder"
             )
             raise UnsafeError(f"{owner_text}: {remedy}")
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

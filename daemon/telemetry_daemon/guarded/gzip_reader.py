@@ -70,12 +70,12 @@ class GzipReader(io.RawIOBase):
             if not self._pending:
                 self._pending = self._read_compressed()
                 if not self._pending:
-                    self._stop("it is cut off: the end of the packed data is missing")
+                    self._stop("it is truncated")
                     return b""
             data: bytes = self._decompressor.decompress(self._pending, min(max_bytes, _PIECE_BYTES))
             self._pending = self._decompressor.unconsumed_tail
         except zlib.error as error:  # type: ignore[misc]  # isal has no types
-            self._recovered, self._later_damage = self._data_before_damage(), f"its packed data are damaged ({error})"
+            self._recovered, self._later_damage = self._data_before_damage(), f"its content is damaged ({error})"
             return b""
         return data
 

@@ -147,7 +147,7 @@ def _open_device(folder: int, name: str, status: os.stat_result) -> int:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     is_own_pipe = stat.S_ISFIFO(status.st_mode) and status.st_uid in (ROOT, os.geteuid())
     if not (is_own_pipe or stat.S_ISCHR(status.st_mode)):
-        raise UnsafeError("it is not a regular file, a device, or a pipe of this user")
+        raise UnsafeError("it is neither a regular file nor a device nor a pipe of this user")
     descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=folder)
     if os.path.samestat(os.fstat(descriptor), status):
         return descriptor
@@ -220,7 +220,7 @@ def _remove_unused(folder: int, path: Path) -> None:
     if status is None:
         return
     if not stat.S_ISSOCK(status.st_mode):
-        raise FileExistsError(errno.EEXIST, "a file exists there that is not a socket", str(path))
+        raise FileExistsError(errno.EEXIST, "the existing file is not a socket", str(path))
     try:
         connect(path, _PROBE_SECONDS).close()
     except ConnectionRefusedError:  # left by a daemon that was killed

@@ -251,7 +251,7 @@ class Inbox:
         """Return the content of a regular file, or raise UnsafeError."""
         owner = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_uid
         if self._owner is not None and owner not in (ROOT, self._owner, os.geteuid()):
-            raise UnsafeError(f"it belongs to user {owner}, who may not leave files here; remove it")
+            raise UnsafeError(f"it belongs to user {owner}, whose files are not accepted here; remove it")
         return reading.read_file(name, limit_bytes, self._descriptor)
 
     def _version_of(self, name: str) -> FileVersion | None:
@@ -279,7 +279,7 @@ def _public_folder_problem(step: PathStep) -> str:
     if not step.is_ours:
         return f"{step.path} belongs to user {step.status.st_uid}: chown root {step.path}"
     if step.is_shared(groups=()) and not step.is_sticky:
-        return f"{step.path} lets its users replace the files of others: chmod +t {step.path}"
+        return f"in {step.path}, users can replace each other's files: chmod +t {step.path}"
     return ""
 
 

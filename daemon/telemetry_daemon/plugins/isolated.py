@@ -72,7 +72,7 @@ def _checked_device(device_index: int, device: Device, errors: list[str]) -> Dev
     facts = {name: text for name, text in device.facts if is_label(name) and name not in RESERVED_LABELS}
     for name, _ in device.facts:
         if name not in facts:
-            errors.append(f"device {device_index} has a fact {name!r}, which cannot be a label")
+            errors.append(f"device {device_index} has a fact {name!r}, which is not a valid label name")
     return replace(device, index=index, bus_id=bus_id, facts=tuple(facts.items()))
 
 
@@ -98,9 +98,9 @@ def _reading_error(reading: Reading, metric: Metric, device_count: int) -> str |
     if reading.device is None and metric.scope != "host":
         return "has no device"
     if reading.device is not None and metric.scope == "host":
-        return "is a metric of the host but has a device"
+        return "has a device, but is a metric of the host"
     if reading.device is not None and not 0 <= reading.device < device_count:
-        return f"has the device {reading.device}, but the report lists {device_count} devices"
+        return f"refers to device {reading.device}, but the report lists only {device_count} devices"
     if reading.label and not metric.label:
         return "must not have a label"
     if not is_valid_label_for(metric, reading.label):
@@ -119,7 +119,9 @@ def _with_valid_device(entries: tuple[DeviceItem, ...], device_count: int, error
     valid_entries = [entry for entry in entries if entry.device is None or 0 <= entry.device < device_count]
     if len(valid_entries) < len(entries):
         dropped_count = len(entries) - len(valid_entries)
-        errors.append(f"{type(entries[0]).__name__} entries with an unlisted device: {dropped_count}")
+        errors.append(
+            f"{dropped_count} {type(entries[0]).__name__} entries dropped: the report does not list their devices"
+        )
     return tuple(valid_entries)
 
 

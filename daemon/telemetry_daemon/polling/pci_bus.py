@@ -79,7 +79,7 @@ def unlisted_problem(devices: Iterable[Device], vendor: str, addresses: Sequence
         return None
     names = f" ({first_names(missing)})" if len(missing) == count else ""
     text = f"{count} of {len(addresses)} devices on the PCI bus {'is' if count == 1 else 'are'} not listed{names}"
-    return Problem(PCI_BUS, f"{text}: check the kernel log, and whether this process has access to all of them")
+    return Problem(PCI_BUS, f"{text}: check the kernel log, and whether this process may access all devices")
 
 
 def _is_listed(address: str, listed: Collection[str]) -> bool:

@@ -124,4 +124,4 @@ class Releases:
                 return ""
         if remaining == math.inf:
             return f"released by the operator until 'telemetry resume {source}'"
-        return f"released by the operator for {math.ceil(remaining)} s more, or until 'telemetry resume {source}'"
+        return f"released by the operator for another {math.ceil(remaining)} s, or until 'telemetry resume {source}'"

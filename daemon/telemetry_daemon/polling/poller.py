@@ -314,7 +314,7 @@ class Poller:
             text = (
                 "polled at its normal interval"
                 if updated.exists
-                else "polled rarely: a cheaper source reports its core readings"
+                else "polled rarely, because cheaper sources report all core readings"
             )
             log.info(text, extra={"source": source.name})
 

@@ -28,7 +28,7 @@ class MonotonicTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no
         self, interval_seconds: float, phase_seconds: float = 0.0, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         if not (math.isfinite(interval_seconds) and interval_seconds > 0.0 and math.isfinite(phase_seconds)):
-            raise ValueError(f"the interval must be above 0 s, not {interval_seconds!r} (phase: {phase_seconds!r})")
+            raise ValueError(f"invalid interval or phase: {interval_seconds!r} s, {phase_seconds!r} s")
         self._interval = interval_seconds
         self._phase = phase_seconds
         self._monotonic = monotonic

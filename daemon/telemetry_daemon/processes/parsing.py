@@ -26,7 +26,7 @@ class ParserRunner:
             return to_plain(DescribedParser, self._load_parser(request.parser))
         if isinstance(request, Parse):
             return self._parse(request)
-        raise PluginProtocolError("this worker only describes and runs parsers")
+        raise PluginProtocolError("this worker accepts only requests to describe or run a parser")
 
     def _load_parser(self, target: str) -> Parser:
         if target not in self._loaded_parsers:

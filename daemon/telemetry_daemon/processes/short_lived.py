@@ -50,7 +50,7 @@ class ShortLivedProcess:
         except OSError as error:
             raise NoAnswerError(f"no process could be started: {error}") from error
 
-    def complete(self, deadline_seconds: float, hint: str = "; does the file's disk hang?") -> ProcessResult:
+    def complete(self, deadline_seconds: float, hint: str = "; the file's disk may hang") -> ProcessResult:
         """Send the request and wait for the exit. Raises NoAnswerError."""
         remaining = max(0.0, self._start_time + deadline_seconds - time.monotonic())
         try:

@@ -207,7 +207,7 @@ class Worker:
         self._back_off(error_type, text or process.exit_description())
         if is_gone:
             return error_type(f"{self.label}: {self._last_error}")
-        return WorkerStuckError(f"{self.label}: {self._last_error}, and worker {process.pid} does not exit when killed")
+        return WorkerStuckError(f"{self.label}: {self._last_error}; worker {process.pid} does not exit when killed")
 
     def _retire(self, process: WorkerProcess, end_process: Callable[[], bool]) -> bool:
         is_gone = end_process()

@@ -64,7 +64,7 @@ class RequestHandler:
             self._call_reader(target, reader.open)
         answers = self._call_reader(target, self._readers[target].read, tuple(calls))
         if not isinstance(answers, Mapping):
-            raise PluginProtocolError(f"read returned {type(answers).__name__}, not a mapping of calls")
+            raise PluginProtocolError(f"read() must return a mapping of answers, not {type(answers).__name__}")
         return [_library_output(str(call), answer) for call, answer in answers.items()]
 
     def _call_reader(self, target: str, function: Any, *arguments: Any) -> Any:

@@ -28,7 +28,7 @@ class LibraryError(Exception):
     """An error that affects more than one call, with the library's error code."""
 
     def __init__(self, code: int) -> None:
-        super().__init__(f"error {code} of the library")
+        super().__init__(f"the library returned error {code}")
         self.code = code
 
 

@@ -40,7 +40,7 @@ class HostReader(Reader):
         if isinstance(poll.request, Library) and poll.request.reader == "host":
             outputs = tuple(self._make_call(name) for name in poll.request.calls)
         else:
-            failure = Failure("failed", "internal", "the host reader answers only requests to the library `host`")
+            failure = Failure("failed", "internal", "the host reader supports only the library `host`")
         return start.capture("host", poll, outputs, failure, time.thread_time() - cpu_start)
 
     def _make_call(self, name: str) -> Output:

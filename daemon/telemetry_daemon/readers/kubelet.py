@@ -32,7 +32,7 @@ _CALLS: Mapping[str, tuple[str, str, _Decoder]] = {
 _ABSENT_ERRNOS = (errno.ENOENT, errno.ENOTDIR)
 _CONNECT_ERRORS: tuple[tuple[type[OSError], Reason, str], ...] = (
     (TimeoutError, "timeout", "no answer before the deadline"),
-    (BlockingIOError, "timeout", "the kubelet accepts no more connections: too many are waiting"),
+    (BlockingIOError, "timeout", "the kubelet accepts no more connections, because too many are waiting"),
     (ConnectionRefusedError, "exit_status", "no process listens on the socket: the kubelet is down or restarting"),
     (PermissionError, "no_permission", "the daemon must run as user 0, but needs no capabilities: see docs/owners.md"),
 )

@@ -46,7 +46,7 @@ _STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProx
         4: ("failed", "timeout", "the kubelet did not answer in time"),
         7: ("failed", "no_permission", "the kubelet does not permit the call"),
         8: ("failed", "exit_status", "the kubelet received too many requests; the next poll tries again"),
-        12: ("not_supported", None, "this kubelet does not support the call, which Kubernetes has since 1.23"),
+        12: ("not_supported", None, "the kubelet does not support the call, which needs Kubernetes 1.23 or later"),
         16: ("failed", "no_permission", "the kubelet does not permit the call"),
     }
 )
@@ -141,7 +141,7 @@ class _Response:
         elif isinstance(event, StreamEnded):
             self.is_complete = True
         elif isinstance(event, StreamReset | ConnectionTerminated) and not self.is_complete:
-            detail = "reset the call" if isinstance(event, StreamReset) else "is ending the connection"
+            detail = "reset the call" if isinstance(event, StreamReset) else "is closing the connection"
             raise ReaderRefusal("failed", "exit_status", f"the kubelet {detail} (HTTP/2 error {event.error_code!s})")
 
     def message(self) -> bytes:

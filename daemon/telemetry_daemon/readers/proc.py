@@ -46,10 +46,10 @@ _LIST_AGE_SECONDS = 600.0
 # This output shows that /proc was read, even if no process uses a card.
 _PROC_READ = Output("/proc", status=0)
 _OTHER_NAMESPACE = (
-    "this container has its own PID namespace, so the driver's PIDs are not valid here: use the host's PID namespace "
-    "(hostPID), or mount the host's / and set `path` to it"
+    "the driver's PIDs are not valid in this container's PID namespace: use the host's PID namespace (hostPID), or "
+    "mount the host's / and set `path` to the mount point"
 )
-_HIDDEN = "{} hides other users' processes (hidepid): remount it with gid= and a group of the service's user"
+_HIDDEN = "{} hides other users' processes (hidepid): remount it with the option gid= and a group of the service's user"
 
 
 def folder_state(folder: str) -> FolderState | None:

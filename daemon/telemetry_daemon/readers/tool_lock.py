@@ -65,7 +65,7 @@ def holder_text(descriptor: int) -> str:
     child_text = f"process {tool_pid}" if tool_pid else "a process"
     return (
         f"{child_text}, started for source {source} by a telemetry process that has exited, has been running "
-        f"{age_text}; kill it; if it is in state D, it exits only after a device reset or a reboot"
+        f"{age_text}; kill this process; in state D, it exits only after a device reset or a reboot"
     )
 
 

@@ -265,7 +265,7 @@ class CommandReader:
         if self._leftover is not None:
             raise _PollFailedError(self._leftover.failure())
         if time.monotonic() >= results.ends_at:
-            text = f"{planned_run.line}: the deadline of {results.deadline_seconds:g} s passed before it could start"
+            text = f"{planned_run.line}: the deadline of {results.deadline_seconds:g} s passed before the command could start"
             raise _PollFailedError(new_failure("timeout", text))
 
     def _start_tool(self, planned: _PlannedRun) -> Process:
@@ -290,7 +290,7 @@ def _command_lines(request: Command, choice: ChosenCommand, targets: Targets) ->
     names = targets.cards if request.per == "card" else targets.devices
     if not names:
         raise _PollFailedError(
-            Failure("no_devices", None, f"{choice.tool.name}: the inventory lists no {request.per} to read")
+            Failure("no_devices", None, f"{choice.tool.name}: the inventory contains no {request.per}")
         )
     placeholder = "{" + request.per + "}"
     return [(name, tuple(part.replace(placeholder, name) for part in choice.line)) for name in names]

@@ -52,7 +52,7 @@ def launch_failure(error: Exception, path: str, *, exists: bool) -> Failure:
     if isinstance(error, FileNotFoundError) and not exists:
         return Failure("missing", None, text)
     if isinstance(error, FileNotFoundError):
-        return new_failure("internal", f"{text}; the file exists, but its interpreter or loader does not")
+        return new_failure("internal", f"{text}; the file exists, but its interpreter or loader is missing")
     if isinstance(error, OSError) and error.errno == errno.EAGAIN:
         return new_failure("internal", f"{text}; the limit on processes and threads is reached: raise TasksMax=")
     if isinstance(error, OSError) and error.errno == errno.ENOEXEC:

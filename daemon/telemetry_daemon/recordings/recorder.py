@@ -317,4 +317,4 @@ def _parse_line(line: bytes) -> Capture | _Status:
             return _Status(document["captures"], round_ended if isinstance(round_ended, float) else None)
         return capture_from_plain(document)
     except (CodecError, KeyError) as error:
-        raise ControlError(f"the daemon sent an invalid capture ({error}); is its version different?") from None
+        raise ControlError(f"the daemon sent an invalid capture ({error}); it may have another version") from None

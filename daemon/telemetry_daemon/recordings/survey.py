@@ -25,7 +25,7 @@ _TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?\Z
 # Users enter times in whole seconds.
 _ROUNDING_SECONDS = 1.0
 _MAX_NAMED = 3
-TIME_FORMS = "90s or 5m from the beginning, end-30s, 03:12:07 or 2026-11-23T03:12:07Z as recorded (UTC)"
+TIME_FORMS = "90s or 5m (from the start), end-30s, or a recorded time in UTC (03:12:07 or 2026-11-23T03:12:07Z)"
 PollKey = tuple[str, str]
 
 

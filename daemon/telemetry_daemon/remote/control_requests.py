@@ -103,7 +103,7 @@ class MaintenanceState:
 
     def __post_init__(self) -> None:
         if self.ends_in is not None and not abs(self.ends_in) <= _MAX_SECONDS:
-            raise CodecError("ends_in", "expected at most a year, in seconds")
+            raise CodecError("ends_in", "expected a number of seconds within a year")
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ class ControlServer:
             verb = str(request.get("verb", "")) if isinstance(request, dict) else ""
             handler = self._handlers.get(verb)
             if handler is None or not isinstance(request, dict):
-                return {"error": f"unknown request; the verbs are {', '.join(sorted(self._handlers))}"}
+                return {"error": f"unknown request; the valid requests are {', '.join(sorted(self._handlers))}"}
             fields = {key: value for key, value in request.items() if key != "verb"}
             arguments: Any = from_plain(handler.arguments, fields)
             if isinstance(handler, StreamHandler):
@@ -177,7 +177,7 @@ def _connect_and_send(path: Path, verb: str, arguments: Mapping[str, Plain]) -> 
             connection.sendall(json.dumps({"verb": verb, **arguments}).encode() + b"\n")
             yield connection
     except (FileNotFoundError, ConnectionRefusedError):
-        remedy = "start it, or use its configuration file (--config)"
+        remedy = "start it, or pass its configuration file (--config FILE)"
         raise ControlError(f"no daemon answers on {path}; {remedy}") from None
     except UnsafeError as error:
         raise ControlError(str(error)) from None

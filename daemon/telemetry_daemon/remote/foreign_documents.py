@@ -137,7 +137,7 @@ def _parse_device(item: DeviceJson) -> MergedDevice:
         serial=item.serial,
         driver=item.driver,
         up=item.up,
-        last_read=_parse_time_or_none(item.last_read, f"last list of {item.id}"),
+        last_read=_parse_time_or_none(item.last_read, f"the time when {item.id} was last listed"),
         parent=item.parent,
         partition=item.partition,
         simulated=item.simulated,
@@ -211,7 +211,7 @@ def _parse_health(poll_json: PollJson, source: str) -> Health:
 
 
 def _parse_maintenance(item: MaintenanceJson, wall_time: float) -> Maintenance:
-    return Maintenance(_parse_unix_time(item.until, "the end of the maintenance") - wall_time, item.reason or "")
+    return Maintenance(_parse_unix_time(item.until, "the maintenance's end time") - wall_time, item.reason or "")
 
 
 def _parse_replay_info(item: ReplayJson) -> ReplayInfo:
@@ -293,7 +293,7 @@ def _parse_process(process: ProcessJson, device_id: str, owners: Mapping[tuple[O
         kind=process.kind if process.kind in ("compute", "graphics", "mps") else "",
         instance=process.instance or "",
         utilization_ratio=process.utilization_ratio,
-        started=_parse_time_or_none(process.started, f"start of a process on {device_id}"),
+        started=_parse_time_or_none(process.started, f"the start time of a process on {device_id}"),
         user=process.user or "",
         command=process.command or "",
         container=process.container or "",

@@ -21,7 +21,7 @@ MAX_ANSWER_BYTES = 64 << 20
 _MAX_REASON_LENGTH = 160
 _REASONS = {
     401: "a user and a password are required; set --password-file or $TELEMETRY_USER and $TELEMETRY_PASSWORD",
-    403: "access is denied by its web configuration",
+    403: "the daemon's web configuration denies access",
     404: "no telemetry daemon answers there; check the port and the path",
     421: "the host name is not allowed; add it to web.allowed_hosts of that daemon",
     429: "too many requests; send requests less often",

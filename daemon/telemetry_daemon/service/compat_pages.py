@@ -87,12 +87,10 @@ class CompatPages:
             self._settings = settings
         for name, error in errors.items():
             if error != self._errors.get(name) and error:
-                logger.warning(
-                    "a page in another exporter's format is not served", extra={"exporter": name, "error": error}
-                )
+                logger.warning("a compatibility page cannot be served", extra={"exporter": name, "error": error})
             elif error != self._errors.get(name):
                 extra = {"exporter": name, "address": ", ".join(servers.addresses[name])}
-                logger.info("serving a page in another exporter's format", extra=extra)
+                logger.info("a compatibility page is served", extra=extra)
         self._errors = errors
         self._on_change({name: not error for name, error in errors.items()})
 
@@ -102,5 +100,5 @@ class CompatPages:
             try:
                 await self._update_servers(self._servers, self._settings)
             except WebError as error:  # the web configuration file is currently invalid; a later attempt may succeed
-                logger.warning("pages in other exporters' formats are not served", extra={"error": error})
+                logger.warning("compatibility pages cannot be served", extra={"error": error})
         self._retry_task = None

@@ -71,5 +71,5 @@ class CompatServers:
         if request.path == READY_PATH:
             return self._site(request)
         status = 200 if request.path == PAGE_PATH else 404
-        text = f"device telemetry with the metric names of {name}, at {_METRICS}\n"
+        text = f"device telemetry; {_METRICS} has the metric names of {name}\n"
         return Response(status, (text.encode(),), _TEXT_TYPE, (("X-Content-Type-Options", "nosniff"),))

@@ -53,7 +53,7 @@ class OperatorRequestHandler:
         if forgotten or codes:
             self._save_devices()
         elif any(device.id == device_id for device in self._store.snapshot().devices):
-            return {"error": f"'{device_id}' is present, so it cannot be forgotten, and it has no open event"}
+            return {"error": f"'{device_id}' is present and has no open event, so there is nothing to forget"}
         return {"forgotten": len(forgotten), "events": list(codes), "lost": list(self._store.lost_ids())}
 
     def _forget_lost(self, request: control_requests.ForgetLostRequest) -> Mapping[str, Plain]:

@@ -39,7 +39,7 @@ def parse_demo(text: str) -> Groups:
         # All cards of a vendor share one simulated source, which has one model.
         if SIMULATED_VENDORS[word].word in counts_by_vendor(tuple(counts.items())):
             raise _demo_error(
-                part, f"{SIMULATED_VENDORS[word].word} is named twice; a simulated node has one model of each vendor"
+                part, f"{SIMULATED_VENDORS[word].word} is named twice; a demo can have only one model of each vendor"
             )
         counts[word] = count
     if sum(counts.values()) > MAX_CARDS:

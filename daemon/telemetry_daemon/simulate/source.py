@@ -175,15 +175,15 @@ def _check_data(capture_data: _CaptureData) -> None:
     report, are_cards = capture_data.report, [device.parent is None for device in capture_data.report.devices]
     indexes = range(len(are_cards))
     if len(capture_data.values) != len(indexes) or any(values.keys() - BY_KEY for values in capture_data.values):
-        raise CodecError("values", "expected metrics of the catalogue for each device")
+        raise CodecError("values", "expected only known metrics, in one map for each device")
     devices = {*(event.device for event in report.events), *(process.device for process in report.processes)}
     if not devices.issubset(indexes):
-        raise CodecError("report", "expected events and processes of the report's devices")
+        raise CodecError("report", "expected events and processes whose devices are in the report")
     if any(
         not (device.parent is None or (device.parent in indexes and are_cards[device.parent]))
         for device in report.devices
     ):
-        raise CodecError("report.devices", "expected parents that are not partitions")
+        raise CodecError("report.devices", "expected whole cards as parents")
     if any(device.vendor not in VENDOR_WORDS for device in report.devices):
         raise CodecError("report.devices", f"expected one of the vendors {', '.join(VENDOR_WORDS)}")
 

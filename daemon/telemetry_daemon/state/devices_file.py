@@ -73,7 +73,7 @@ def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
     kept_devices = presence.keep_most_seen(usable_devices)
     if len(kept_devices) < len(usable_devices):
         extra = {"path": str(path), "devices": len(usable_devices), "kept": len(kept_devices)}
-        log.warning("too many recorded devices: those reported in the fewest polls are forgotten", extra=extra)
+        log.warning("too many recorded devices; the devices reported least often are forgotten", extra=extra)
     return replace(content, devices=tuple(kept_devices)).filtered(lambda _: True)
 
 

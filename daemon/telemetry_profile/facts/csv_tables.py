@@ -242,7 +242,7 @@ def kernel_of_row(row: Row, work: Work) -> Kernel | None:
 
 def row_problem(count: int) -> tuple[Problem, ...]:
     """Return a problem that states how many rows were ignored, or () if `count` is 0."""
-    message = f"{count} ignored: the numbers are invalid or contradictory"
+    message = f"{count} ignored, because numbers are invalid or contradictory"
     return (Problem("rows", message),) if count else ()
 
 

@@ -209,7 +209,7 @@ class Timeline:
 
     def problems(self) -> tuple[Problem, ...]:
         """Return a problem that states how many events were ignored, or () if there are none."""
-        message = f"{self._invalid_count} ignored: impossible time or length"
+        message = f"{self._invalid_count} ignored, because the time or length is impossible"
         return (Problem("events", message),) if self._invalid_count else ()
 
     def _checked_span(self, begin_ns: int | None, length_ns: int | None) -> Interval | None:

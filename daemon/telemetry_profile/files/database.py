@@ -147,7 +147,7 @@ def _decompress(stream: BinaryIO, target: BinaryIO) -> None:
         total_bytes += piece_bytes
         if total_bytes > MAX_UNPACKED_BYTES:
             raise NotReadError(
-                f"the database unpacks to more than {MAX_UNPACKED_BYTES >> 30} GiB; unpack it yourself and pass that file"
+                f"the database unpacks to more than {MAX_UNPACKED_BYTES >> 30} GiB; unpack it yourself, and pass the unpacked file"
             )
         target.write(memoryview(buffer)[:piece_bytes])
     if gzip_reader.damage:

@@ -47,20 +47,20 @@ GENERIC_ERRORS = frozenset({UNKNOWN, NOT_READY})
 SESSION_ENDING_ERRORS = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, GPU_NOT_FOUND})
 
 _CGROUP = (
-    "allow /dev/nvidiactl and /dev/nvidia* (DeviceAllow, the device cgroup); a container that lost them after"
-    " 'systemctl daemon-reload' must be restarted"
+    "allow access to /dev/nvidiactl and /dev/nvidia* (DeviceAllow, the device cgroup); restart a container that lost"
+    " this access after 'systemctl daemon-reload'"
 )
 # Maps an error code to (source state, reason, message with the remedy).
 REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
     LIBRARY_NOT_FOUND: ("missing", None, "libnvidia-ml.so.1 is not installed: install the NVIDIA driver"),
     DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe nvidia"),
-    UNINITIALIZED: ("failed", "driver_gone", "the library lost the connection to its driver and is initialised again"),
+    UNINITIALIZED: ("failed", "driver_gone", "the library lost the driver, and will be initialised again"),
     LIB_RM_VERSION_MISMATCH: (
         "failed",
         "library_mismatch",
         "the library and the kernel module have different versions: reboot, or reload the module nvidia",
     ),
-    ANOTHER_DEVICE: ("failed", "driver_gone", "a handle belongs to another GPU now: the library is initialised again"),
+    ANOTHER_DEVICE: ("failed", "driver_gone", "a handle belongs to another GPU; the library will be initialised again"),
     NO_PERMISSION: ("failed", "no_permission", f"not permitted: {_CGROUP}"),
     OPERATING_SYSTEM: ("failed", "no_permission", f"the device nodes cannot be opened: {_CGROUP}"),
 }
@@ -72,7 +72,7 @@ REFUSALS_AT_INIT: Mapping[int, tuple[State, Reason | None, str]] = {
 _OTHER: tuple[State, Reason | None, str] = (
     "failed",
     "driver_gone",
-    "NVML cannot be used: see the kernel's log for NVRM",
+    "NVML is not usable: search the kernel log for NVRM",
 )
 
 

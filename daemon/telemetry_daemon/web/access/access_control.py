@@ -196,7 +196,7 @@ class AccessControl:
             loaded = load_config(self._loaded.file)
         except WebConfigError as error:
             if str(error) != self._error_text:
-                logger.error("%s; until this is fixed, every request is answered with status 500", error)
+                logger.error("%s; every request gets status 500 until this is fixed", error)
             self._error_text = str(error)
             return
         if self._error_text:

@@ -31,8 +31,8 @@ _UNKNOWN_USER_HASH = "$2b${cost:02}$" + "." * 21 + "u" + "." * 31
 class LoginResult(Enum):
     """The result of a login attempt."""
 
-    RIGHT = "the password is right"
-    WRONG = "no name and password, or wrong ones"
+    RIGHT = "correct user name and password"
+    WRONG = "missing or wrong user name or password"
     TOO_MANY = "too many checks are waiting"
 
 

@@ -183,7 +183,7 @@ def _read_pem(table: Table, name: str, folder: Path) -> Pem | None:
 def _read_client_certificate(table: Table) -> ClientCertificate:
     auth = table.text("client_auth_type")
     if auth in _UNSUPPORTED_CLIENT_AUTH_TYPES:
-        reason = "is not supported: OpenSSL cannot ask for a certificate without verifying it, and an unverified certificate protects nothing"
+        reason = "is not supported, because OpenSSL verifies every certificate that it requests"
         raise table.error("client_auth_type", f"{auth} {reason}; set RequireAndVerifyClientCert with a client_ca_file")
     if auth and auth not in _CLIENT_AUTH_TYPES:
         raise table.error("client_auth_type", f"must be one of {', '.join(_CLIENT_AUTH_TYPES)}")
@@ -236,7 +236,7 @@ def _read_curve(table: Table) -> str:
     if len(curves) == 1:
         return CURVES[names[0]]
     if curves and curves != set(CURVES):
-        reason = f"a subset of {', '.join(CURVES)} cannot be selected, because Python's ssl module can set one curve or leave all enabled"
+        reason = f"Python's ssl module can select one or all of {', '.join(CURVES)}, but no other subset"
         raise table.error("curve_preferences", f"{reason}; name one curve, or remove the key")
     return ""
 
@@ -274,7 +274,7 @@ def _read_rate_limit(table: Table) -> tuple[float, int]:
     burst = table.whole_number("burst")
     interval = _read_duration(table, "interval")
     if interval and not burst:
-        raise table.error("burst", "must be at least 1 if an interval is set, otherwise every request is refused")
+        raise table.error("burst", "must be at least 1 if an interval is set, because 0 refuses every request")
     return interval, burst
 
 

@@ -23,8 +23,8 @@ SEND_BUFFER_BYTES = 256 * 1024
 _REMEDIES = {
     errno.EADDRINUSE: "already in use; stop the process that uses it (`ss -lxp` shows which) or choose another path",
     errno.EADDRNOTAVAIL: "this machine has no such address; use one that `ip address` shows, or :PORT for all",
-    errno.EACCES: "permission denied; choose a port above 1023 or a folder that the service user may write",
-    errno.EPERM: "permission denied; choose a port above 1023 or a folder that the service user may write",
+    errno.EACCES: "permission denied; choose a port above 1023 or a folder that is writable for the service's user",
+    errno.EPERM: "permission denied; choose a port above 1023 or a folder that is writable for the service's user",
     errno.EAFNOSUPPORT: "this machine has no IPv6; give an IPv4 address",
     errno.ENOENT: "the folder does not exist; create it first",
     errno.EMFILE: "no file descriptors are left; raise LimitNOFILE",

@@ -35,10 +35,10 @@ logger = logging.getLogger(__name__)
 class Phase(Enum):
     """The state of a connection."""
 
-    UNFINISHED = "no complete request head yet"
+    UNFINISHED = "the request head is incomplete"
     WAITING = "answered; waiting for the next request"
     RESPONDING = "a response is being produced or sent"
-    STREAMING = "a stream waits for its next piece"
+    STREAMING = "the stream waits for its next piece"
     CLOSING = "all data is sent; the client has not closed yet"
 
 
