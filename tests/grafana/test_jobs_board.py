@@ -125,8 +125,8 @@ def expected_rows() -> dict[Target, Rows]:
         ("Free cards", "stat", "A"): one(len(CARDS) - len({had.card for had in HAVE})),
         ("Power", "stat", "A"): one(sum(map(watts, HAVE))),
         ("Power", "stat", "B"): one(WATTS - sum(map(watts, HAVE))),
-        ("Energy in the time shown", "stat", "A"): one(OWNED_JOULES / 3600),
-        ("Energy in the time shown", "stat", "B"): one((WATTS * RANGE_SECONDS - OWNED_JOULES) / 3600),
+        ("Energy in the time range", "stat", "A"): one(OWNED_JOULES / 3600),
+        ("Energy in the time range", "stat", "B"): one((WATTS * RANGE_SECONDS - OWNED_JOULES) / 3600),
         ("Allocated cards", "timeseries", "A"): (GROUP, summed(HAVE, GROUP, share)),
         ("Power", "timeseries", "A"): (GROUP, summed(HAVE, GROUP, watts)),
         ("Idle owners", "table", "A"): (
@@ -176,7 +176,7 @@ def test_each_query_gives_its_rows_and_numbers(tmp_path: Path) -> None:
         rows[target] = rows_of(samples, labels)
         assert rows[target] == pytest.approx(wanted, rel=0.001), target
     assert rows_of(kept, OF_CARD) == pytest.approx(summed(OF_JOBS, OF_CARD, lambda had: had.card.busy))
-    unclear = rows["Energy in the time shown", "stat", "B"][ALL]
+    unclear = rows["Energy in the time range", "stat", "B"][ALL]
     for title in ("By user", "By account", "By namespace", "By job"):
         energy = sum(rows[title, "table", "C"].values()) + unclear
         assert energy == pytest.approx(WATTS * RANGE_SECONDS / 3600, rel=0.001), title

@@ -40,7 +40,7 @@ _LINKS = (
     ).with_size(width=8),
     lines(
         "PCIe link",
-        "The current and the maximum generation and number of lanes.",
+        "The link's generation and number of lanes, now and at most.",
         "short",
         *card_queries(
             ("accelerator_pcie_link_generation{$cards}", "generation"),
@@ -51,7 +51,7 @@ _LINKS = (
     ).with_size(width=8),
     lines(
         "PCIe errors",
-        "Retransmitted packets and errors a minute, averaged over twenty minutes. An error may count as several kinds.",
+        "Retransmitted packets and errors per minute, averaged over twenty minutes. Several kinds may count the same error.",
         "cpm",
         *card_queries(
             ("60 * rate(accelerator_pcie_replays_total{$cards}[$__rate_interval])", "sent again"),
@@ -71,7 +71,7 @@ _LINKS = (
     ),
     lines(
         "Link errors",
-        "Errors a minute on the links between cards, averaged over twenty minutes.",
+        "Errors per minute on the links between cards, averaged over twenty minutes.",
         "cpm",
         *card_queries(
             ("60 * rate(accelerator_link_crc_errors_total{$cards}[$__rate_interval])", "{{link}} checksum"),
@@ -105,7 +105,7 @@ _WORK = (
     ),
     lines(
         "Power",
-        "The main, average, instantaneous, module and memory power, if the card reports them. Dashed: the limit.",
+        "All power readings of the card: main, average, instantaneous, module and memory. Dashed: the limit.",
         "watt",
         query("accelerator_power_watts{$cards}", "{{device}} power"),
         query("accelerator_power_average_watts{$cards}", "{{device}} average"),
@@ -117,7 +117,7 @@ _WORK = (
     ),
     lines(
         "Utilization",
-        "Utilization as the vendor counts it, and its true average.",
+        "Utilization at the last poll, as the vendor measures it, and its average over time.",
         "percentunit",
         query("accelerator_utilization_ratio{$cards}", "{{device}} at the last poll"),
         query("clamp_max(rate(accelerator_busy_seconds_total{$cards}[$__rate_interval]), 1)", "{{device}} average"),
@@ -148,7 +148,7 @@ _WORK = (
 _HEAT_AND_SUPPLY = (
     lines(
         "Margins of temperature",
-        "Degrees left before the card slows down, and margins at which it reacts, for cards that report margins instead of temperatures.",
+        "For cards that report margins instead of temperatures: degrees left before the card slows down, and the margins at which it reacts.",
         "celsius",
         *card_queries(
             ("accelerator_temperature_margin_celsius{$cards}", "left"),
@@ -157,7 +157,7 @@ _HEAT_AND_SUPPLY = (
     ),
     lines(
         "Energy",
-        "Mean power, from the card's energy counter and from the daemon's estimate of the energy.",
+        "Mean power, computed from the card's energy counter and from the daemon's energy estimate.",
         "watt",
         query("rate(accelerator_energy_joules_total{$cards}[$__rate_interval])", "{{device}} counted by the card"),
         query("rate(accelerator_energy_estimated_joules_total{$cards}[$__rate_interval])", "{{device}} integrated"),
@@ -165,7 +165,7 @@ _HEAT_AND_SUPPLY = (
     with_unit(
         lines(
             "Fans",
-            "Speed as a share of the maximum, and revolutions a minute of the fastest fan.",
+            "Speed as a share of the maximum, and revolutions per minute of the fastest fan.",
             "percentunit",
             *card_queries(("accelerator_fan_ratio{$cards}", ""), ("accelerator_fan_rpm{$cards}", "revolutions")),
         ),
@@ -183,13 +183,13 @@ _UNITS = (
     ),
     lines(
         "Pipes",
-        "How busy the arithmetic units are: by precision, and the tensor units by kind.",
+        "Share of time in which each pipe was active. Pipes are named after their precision or kind of tensor unit.",
         "percentunit",
         *card_queries(("accelerator_pipe_active_ratio{$cards}", "{{pipe}}")),
     ),
     lines(
         "Shared memory",
-        "Host memory that the card uses, as on an APU. GB10 and Jetson report the sum over processes. Dashed: the total.",
+        "Host memory that the card uses, for example on an APU. On GB10 and Jetson: the memory of all processes. Dashed: the total.",
         "bytes",
         *card_queries(
             ("accelerator_memory_gtt_used_bytes{$cards}", "used"),
@@ -205,7 +205,7 @@ _ACTION = 'accelerator_recovery_action{$cards,action!="none"}'
 CARD = Page(
     uid="telemetry-card",
     title="Accelerators: card",
-    description="One card: choose node, vendor and device. If you choose several cards, their series share the panels.",
+    description="One card. Choose its node, vendor and device. If you choose several cards, each panel shows all of them.",
     preselected=frozenset({"node", "vendor", "device"}),
     sections={
         "Now": (
@@ -261,7 +261,7 @@ CARD = Page(
             ).with_size(width=12),
             states(
                 "Health and needs",
-                "The health that the card reports, and the actions that it or its driver needs.",
+                "The card's health, pending or failed memory repairs, and actions that the driver asks for.",
                 {"0": ("no", GREEN), "1": ("yes", RED)},
                 query('accelerator_health{$cards,state!~"ok|unknown"}', "{{device}} health: {{state}}"),
                 query("accelerator_row_remap_pending{$cards}", "{{device}} row remap pending"),
@@ -323,7 +323,7 @@ CARD = Page(
             ),
             states(
                 "Performance level",
-                "The level that is set.",
+                "The performance level that is set.",
                 {"1": ("set", BLUE)},
                 *card_queries(("accelerator_performance_level{$cards} == 1", "{{level}}")),
             ).with_size(width=12),

@@ -54,7 +54,7 @@ FLEET = Page(
             shared.FAILING_SOURCES,
             numbers(
                 "Heat and power",
-                f"{shared.THROTTLED_TEXT} Power: the sum of all cards. Maintenance: nodes in maintenance.",
+                f"{shared.THROTTLED_TEXT} Power: the sum of all cards. Maintenance: the number of nodes in maintenance.",
                 shared.THROTTLED,
                 shared.POWER,
                 Figure("Maintenance", "sum(telemetry_maintenance{$nodes})"),
@@ -78,8 +78,8 @@ FLEET = Page(
                 rising(0.05, 0.5),
             ).with_empty_text("no card"),
             ranking(
-                "Idle with memory held",
-                "Memory in use on cards that do nothing: hung jobs, forgotten notebooks.",
+                "Idle cards with memory in use",
+                "Memory in use on cards that do nothing, for example because of a hung job or a forgotten notebook.",
                 "bytes",
                 f"topk(10, {_HELD_MEMORY}) or label_replace("
                 f"0 * count(accelerator:utilization_ratio:rate5m{{$cards}}) unless count({_HELD_MEMORY}),"
@@ -109,8 +109,8 @@ FLEET = Page(
             ),
             lines(
                 "Power of nodes against their limits",
-                "Power as a share of the limits, for the nodes that came closest to them. n/a: of the nodes whose cards "
-                "report no limit, those with the highest power.",
+                "Power as a share of the limits, for the nodes that came closest to their limits. n/a: the cards report no limit; "
+                "of these nodes, those with the highest power are shown.",
                 "percentunit",
                 top_nodes(_POWER_SHARE),
                 query(
@@ -153,11 +153,11 @@ FLEET = Page(
                 "short",
                 query(f"count({_UTILIZATION} >= {_IDLE_BELOW})", "at work"),
                 query(f"count({_UTILIZATION} < {_IDLE_BELOW})", "idle"),
-                query(f"count({_HELD_MEMORY})", "idle with memory held"),
+                query(f"count({_HELD_MEMORY})", "idle, memory in use"),
             ),
             lines(
                 "Utilization, memory, power",
-                "Utilization, memory, and power as a share of the limits, for whole Prometheus jobs, not only the chosen nodes and cards.",
+                "Utilization, memory in use, and power as a share of the limits. Each line shows a whole Prometheus job, not only the chosen cards.",
                 "percentunit",
                 query("fleet:accelerator_utilization_ratio:avg{$jobs}", "{{cluster}} {{job}} utilization"),
                 query("fleet:accelerator_memory_used_ratio:avg{$jobs}", "{{cluster}} {{job}} memory"),
@@ -180,7 +180,7 @@ FLEET = Page(
             ),
             lines(
                 "Power by node",
-                "Power drawn by the cards of a node, for the nodes that draw most.",
+                "Power drawn by each node's cards, for the nodes that draw most.",
                 "watt",
                 top_nodes(_NODE_POWER),
             ),

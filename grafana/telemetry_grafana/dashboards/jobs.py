@@ -68,8 +68,8 @@ def _usage_table(subject: str, labels: Sequence[str]) -> Panel:
     by_labels = ", ".join(labels)
     return card_table(
         f"By {subject}",
-        f"The use by each {subject} in the time range, including ended jobs: card hours, the share of these hours in which the "
-        "cards computed, energy, and the highest memory use of a card.",
+        f"What each {subject} used in the time range, including ended jobs: card hours, the share of these hours in which the "
+        "cards computed, energy, and the highest memory use on one card.",
         labels,
         (
             Column("card hours", f"{_increase(_SECONDS, by_labels)} / 3600", "suffix: h", decimals=1),
@@ -117,8 +117,8 @@ JOBS = Page(
     uid="telemetry-jobs",
     title="Accelerators: jobs and owners",
     description=(
-        "Owners of cards: pods, jobs, containers and users, with their use and its cost. The shares of a card add up to one, so the sums "
-        "over owners and unallocated use equal the totals of the cards. Requires attribution (docs/owners.md)."
+        "The owners of cards (pods, jobs, containers and users), what they use, and what it costs. A card's shares add up to one, so "
+        "owners and unallocated use together equal the cards' totals. Requires attribution (docs/owners.md)."
     ),
     sections={
         "Now": (
@@ -127,7 +127,7 @@ JOBS = Page(
                 "Owners that have a card, or a part of one.",
                 f"count(count by (owner_kind, owner) ({_SHARE}))",
             ),
-            number("Allocated cards", "Allocated cards; shared cards count by shares.", f"sum({_SHARE})"),
+            number("Allocated cards", "Allocated cards. Shared cards count by their shares.", f"sum({_SHARE})"),
             number(
                 "Free cards",
                 "Cards that are up and unallocated.",
@@ -145,8 +145,8 @@ JOBS = Page(
                 ),
             ),
             numbers(
-                "Energy in the time shown",
-                "The energy that the daemons estimate. Unallocated energy is the rest of the cards' energy.",
+                "Energy in the time range",
+                "Energy as the daemons estimate it. Unallocated: the cards' energy without the part of the owners.",
                 Figure("of owners", f"sum(increase({_ENERGY}[$__range])) / 3600", "watth"),
                 Figure(
                     "unallocated",
@@ -166,7 +166,7 @@ JOBS = Page(
             ),
             _owner_series(
                 "Power",
-                "Power of the cards of each owner; shared cards count by shares.",
+                "Power of each owner's cards. A shared card counts by the owner's share.",
                 "watt",
                 f"sum by ({_GROUP_LABELS}) ({_multiply_by_share('accelerator_power_watts')})",
             ),
@@ -192,7 +192,7 @@ JOBS = Page(
             _half_width_table(
                 "no job has whole cards",
                 "Slowest card of each job",
-                "Jobs with whole cards: the utilization of their slowest card over five minutes, and the median of their cards.",
+                "Jobs with whole cards. Slowest and median: five-minute utilization of the job's cards.",
                 ("job_id", "user"),
                 Column("cards", f"count by ({_JOB_LABELS}) ({_JOB_UTILIZATION})"),
                 Column("nodes", f"count by ({_JOB_LABELS}) (count by ({_JOB_LABELS}, instance) ({_JOB_UTILIZATION}))"),
@@ -205,7 +205,7 @@ JOBS = Page(
         "Tokens": (
             _token_table(
                 "Tokens by model",
-                "Output tokens that inference servers (vLLM, SGLang, TGI) count in pods with cards, and the energy of a token.",
+                "Output tokens, counted by inference servers (vLLM, SGLang, TGI) in pods with cards, and energy per token.",
                 ("model_name",),
                 {
                     "tokens/s": f"sum by ({_MODEL_LABELS}) ({_in_clusters(tokens.TOKENS)})",
@@ -227,7 +227,7 @@ JOBS = Page(
             ),
             _token_table(
                 "Tokens by job",
-                "Tokens or samples of jobs that count their steps (docs/profile.md), and the energy of a token.",
+                "Tokens or samples of jobs that count their steps (docs/profile.md), and energy per token.",
                 ("job_id",),
                 {
                     "tokens/s": _TOKENS_OF_JOB,
@@ -238,7 +238,7 @@ JOBS = Page(
         ),
         "Foreign processes and unknown devices": (
             _half_width_table(
-                "no card (if processes are reported)",
+                "no card, or processes are not reported",
                 "Foreign processes",
                 "Cards whose memory is used by processes that do not belong to the owner.",
                 _CARD_LABELS,

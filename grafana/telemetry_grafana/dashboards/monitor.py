@@ -82,7 +82,7 @@ MONITOR = Page(
             with_few_points(
                 states(
                     "State of each source",
-                    f"The state of {_MAX_ROWS} tools or libraries: those that were not ok for the longest time, then healthy and missing ones.",
+                    f"The state of up to {_MAX_ROWS} tools or libraries. Those that were not ok for the longest time come first.",
                     {str(n): (state, _COLOURS.get(state, GREY)) for n, state in enumerate(STATES)},
                     query(
                         f"max without (state) (({_STATE_NUMBER}) and on ({_SOURCE_LABELS}) bottomk({_MAX_ROWS}, {_OK_SHARE}))",
@@ -92,14 +92,14 @@ MONITOR = Page(
             ),
             lines(
                 "Duration of polls",
-                "The slowest polls. A poll that takes longer and longer often precedes a hanging driver.",
+                "The slowest polls. Polls that become slower often precede a hanging driver.",
                 "s",
                 top_series("telemetry_source_duration_seconds{$nodes}", _POLL_LEGEND, f"{_SOURCE_LABELS}, poll"),
                 axis=FREE,
             ),
             lines(
                 "Age of the last success",
-                "Time since each poll last succeeded, for the polls with the longest time.",
+                "The polls whose last success was longest ago.",
                 "dtdhms",
                 query(
                     # Both times are from the node's clock, so the clock of Prometheus does not matter.
@@ -113,7 +113,7 @@ MONITOR = Page(
             with_few_points(
                 lines(
                     "Failures",
-                    "Failed attempts a minute, by reason; 0 without failures.",
+                    "Failed attempts per minute, by reason. 0: no failures.",
                     "cpm",
                     query(
                         "60 * sum by (cluster, job, instance, source, reason)"
@@ -125,7 +125,7 @@ MONITOR = Page(
             ),
             lines(
                 "Overruns",
-                "Polls a minute that were still running when they were due again.",
+                "Polls per minute that were still running when the next poll was due.",
                 "cpm",
                 query(
                     "60 * sum by (cluster, job, instance, source) (rate(telemetry_source_overruns_total{$nodes}[$__rate_interval])) > 0"
@@ -185,8 +185,8 @@ MONITOR = Page(
                 sort=("vendor", "model"),
             ).with_size(width=12, height=8),
             card_table(
-                "Listed, expected, on the bus",
-                "Cards that telemetry lists, that the configuration expects (n/a: not set), and that the PCI bus has.",
+                "Cards listed, expected and on the bus",
+                "The number of cards that telemetry lists, that the configuration expects (n/a: not set), and that are on the PCI bus.",
                 ("instance", "vendor"),
                 (
                     Column("listed", "sum by (cluster, job, instance, vendor) (telemetry_devices{$vendors})"),

@@ -31,8 +31,8 @@ def _label_by_card(promql: str) -> str:
 
 _ERRORS = card_table(
     "Errors of each card",
-    "Memory errors, pages and rows out of use, PCIe replays and link errors since the driver was loaded, links "
-    "that are down now, events since the daemon started, and how many kinds of events are open; n/a: not reported, or no event.",
+    "Memory errors, PCIe replays and link errors: since the driver was loaded. Pages and rows: out of use. Events: since the "
+    "daemon started. Open: the number of kinds of open events. n/a: not reported, or no event.",
     shared.CARD_LABELS,
     (
         Column("uncorrected", _card_sum("ecc_uncorrected_total"), steps=shared.RED_IF_ANY),
@@ -68,7 +68,7 @@ _PARTITIONS = card_table(
 NODE = Page(
     uid="telemetry-node",
     title="Accelerators: node",
-    description="The cards of one node, or of a few, side by side.",
+    description="The cards of one or a few nodes, side by side.",
     preselected=frozenset({"node"}),
     sections={
         "Now": (
@@ -78,7 +78,7 @@ NODE = Page(
             shared.FAILING_SOURCES,
             numbers(
                 "Heat, power, host",
-                f"{shared.THROTTLED_TEXT} Energy: of the cards, over the time range shown. Host: of the chosen nodes, the highest CPU utilization and the shortest uptime.",
+                f"{shared.THROTTLED_TEXT} Energy: the cards' energy in the time range. Host: the highest CPU utilization and the shortest uptime of the chosen nodes.",
                 shared.THROTTLED,
                 Figure("Hottest card", "max(accelerator:temperature_celsius{$cards})", "celsius", shared.HEAT_STEPS),
                 shared.POWER,
@@ -99,7 +99,7 @@ NODE = Page(
             ),
             lines(
                 "Power",
-                "The vendor's main reading; accelerator_info shows whether it is an average. Dashed: the power limits.",
+                "The vendor's main power reading. The label `power_kind` of `accelerator_info` shows its kind. Dashed: the power limits.",
                 "watt",
                 node_query("accelerator_power_watts{$cards}"),
                 limits=(node_query("accelerator_power_cap_watts{$cards}", "limit"),),
@@ -108,7 +108,7 @@ NODE = Page(
         "Work": (
             lines(
                 "Utilization",
-                "True averages, from the busy seconds that the daemon counts.",
+                "Average utilization, from the busy seconds that the daemon counts.",
                 "percentunit",
                 node_query("clamp_max(rate(accelerator_busy_seconds_total{$cards}[$__rate_interval]), 1)"),
             ),
@@ -145,7 +145,7 @@ NODE = Page(
         "Presence": (
             states(
                 "Cards",
-                "Whether each card is listed; empty if unknown (source failed or released).",
+                "Whether a source lists the card. Empty: unknown, because the source failed or was released.",
                 {"0": ("lost", RED), "1": ("up", GREEN)},
                 node_query("accelerator_up{$cards}"),
             ).with_size(height=6),
@@ -174,7 +174,7 @@ NODE = Page(
             ).with_size(width=12),
             lines(
                 "Traffic between cards",
-                "Received over NVLink, XGMI, MTLink or HCCS, averaged over eight minutes, because most cards are polled once a minute.",
+                "Bytes received over NVLink, XGMI, MTLink or HCCS, averaged over eight minutes, because most cards are polled once a minute.",
                 "Bps",
                 *node_queries(
                     ("sum without (link) (rate(accelerator_link_receive_bytes_total{$cards}[$__rate_interval]))", "")
@@ -183,7 +183,7 @@ NODE = Page(
             ),
             lines(
                 "PCIe and link errors",
-                "PCIe replays and checksum errors of links between cards a minute, averaged over twenty minutes.",
+                "PCIe replays, and checksum errors on links between cards, per minute. Averages over twenty minutes.",
                 "cpm",
                 *node_queries(
                     ("60 * rate(accelerator_pcie_replays_total{$cards}[$__rate_interval])", "PCIe"),
@@ -231,7 +231,7 @@ NODE = Page(
             ),
             lines(
                 "Memory traffic",
-                "Share of time in which memory was read or written, or share of the bandwidth, as the card reports it.",
+                "Depending on the card: share of time in which memory was read or written, or share of the bandwidth in use.",
                 "percentunit",
                 *node_queries(
                     ("accelerator_memory_activity_ratio{$cards}", "activity"),
@@ -239,10 +239,10 @@ NODE = Page(
                 ),
             ),
         ),
-        "Memory heat and clocks, fans": (
+        "Memory temperature, memory clocks, fans": (
             lines(
                 "Memory temperature",
-                "Memory and HBM sensors, the hottest of each card.",
+                "The hottest memory or HBM sensor of each card.",
                 "celsius",
                 *node_queries((f"max without (sensor) ({_MEMORY_SENSORS})", "")),
             ),

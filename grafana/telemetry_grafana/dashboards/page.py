@@ -94,7 +94,7 @@ _ANNOTATIONS = (
         "Restarts",
         "blue",
         f"{_STARTED} != last_over_time({_STARTED}{_PREVIOUS_HOUR}) and on ({NODE}) telemetry_build_info{{$nodes}}",
-        "The daemon was started again",
+        "The daemon was restarted",
         "{{instance}}",
     ),
     ("Maintenance", "purple", "telemetry_maintenance{$nodes}", "Maintenance", "{{instance}}"),

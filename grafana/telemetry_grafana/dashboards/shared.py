@@ -24,11 +24,11 @@ HEAT_STEPS: Steps = rising(80, 95)
 # Colours for the headroom in degrees below a card's limit.
 _HEADROOM_STEPS: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
 # Heat and the power brake cause state 1, usual reasons cause state 2.
-THROTTLE_STATES: Words = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes, as usual at full load", GREY)}
+THROTTLE_STATES: Words = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes (normal at full load)", GREY)}
 # Excludes the power limit, which is a normal reason at full load.
 THROTTLING = 'reason=~"{}|{}"'.format(pattern("heat_reasons"), pattern("brake_reasons"))
 STATES_TEXT = (
-    "State: the worst condition. Failing: see the panel Failing. Too hot: no headroom left. Throttled: by heat or the power "
+    "State: the card's worst condition. Failing: see the panel Failing. Too hot: no headroom left. Throttled: by heat or the power "
     "brake. Not watched: the card was present within the last hour, but its source now fails or is released."
 )
 # A partition without series was removed on purpose if its card still has series.
@@ -80,19 +80,17 @@ def _count_or_zero(counted: str, watched: str) -> str:
     return f"count({counted}) or 0 * count({watched})"
 
 
-CARDS = number(
-    "Cards", "Whole cards that are up; partitions of a card do not count.", f"sum(accelerator_up{{$cards}} {_WHOLE})"
-)
+CARDS = number("Cards", "Whole cards that are up. Partitions do not count.", f"sum(accelerator_up{{$cards}} {_WHOLE})")
 LOST = number(
     "Lost",
-    "Cards that a working source does not list any more; their partitions do not count.",
+    "Cards that a working source no longer lists. Partitions do not count.",
     f"sum((accelerator_up{{$cards}} == bool 0) {_WHOLE})",
     steps=RED_IF_ANY,
 )
 FAILING = number(
     "Failing",
-    "Cards with uncorrected memory errors, memory that needs to be replaced, a bad health state, or a driver that "
-    "asks for a reset.",
+    "Cards with uncorrected memory errors, pending or failed memory repairs, or bad health, and cards whose driver "
+    "asks for an action.",
     _count_or_zero(f"max by ({CARD}) ({_FAILING})", "accelerator_up{$cards}"),
     steps=RED_IF_ANY,
 )
@@ -111,7 +109,7 @@ THROTTLED_TEXT = (
 )
 NODES_DOWN = number(
     "Nodes down",
-    "Targets of Prometheus that had a telemetry daemon within the last day, but do not respond now.",
+    "Prometheus targets that do not respond now, but exposed a telemetry daemon within the last day.",
     "count(up{$nodes} == 0 and on (cluster, job, instance) last_over_time(telemetry_build_info[1d]))"
     " or 0 * count(up{$nodes})",
     steps=RED_IF_ANY,
@@ -127,8 +125,8 @@ ENERGY = Figure("Energy", "sum(increase(accelerator_energy_estimated_joules_tota
 
 
 EVENTS_TEXT = (
-    "Events by code (NVIDIA: Xid), from the event until the card was reset, its driver reloaded or the node rebooted. "
-    "Only some drivers report events."
+    "Open events by code (NVIDIA: Xid). An event stays open until the card is reset, its driver is reloaded, or the node is "
+    "rebooted. Only some drivers report events."
 )
 EVENT_WORDS: Words = {"0": ("none", GREEN), "1": ("open", YELLOW)}
 _ALERT = f"{NODE}, vendor, device, alertname"
@@ -149,8 +147,8 @@ def current_value(metric: str) -> str:
 # Cards with a problem come first.
 ALL_CARDS = card_table(
     "All cards",
-    f"Each card now. {STATES_TEXT} Headroom: degrees left before the card slows down by its own limits. n/a: not reported, or "
-    "lost. A click on the device opens the card.",
+    f"The current state of each card. {STATES_TEXT} Headroom: degrees left before the card slows down. n/a: not reported, or "
+    "lost. Click on a device to open its dashboard.",
     CARD_LABELS,
     (
         Column("state", STATE, words=STATES),
@@ -167,7 +165,7 @@ ALL_CARDS = card_table(
 FIRING_ALERTS = card_table(
     "Firing alerts",
     "Alerts about the chosen nodes, from the rules that Prometheus or vmalert evaluates. Alerts that Grafana evaluates "
-    "are in its own list.",
+    "are in Grafana's own list.",
     ("alertname", "instance", "vendor", "device"),
     (
         Column("severity", _SEVERITY, words={"0": ("critical", RED), "1": ("warning", YELLOW), "2": ("info", GREEN)}),
@@ -178,4 +176,4 @@ FIRING_ALERTS = card_table(
         ),
     ),
     sort=("severity", "since"),
-).with_empty_text("no alert fires (if Prometheus has the rules)")
+).with_empty_text("no alert fires, or Prometheus has no alerting rules")

@@ -37,7 +37,7 @@ _MAX_ROWS = 10
 _SCORES = card_table(
     "Scores",
     "Distance from the peers' median, in robust standard deviations. Scores beyond 5 or -5 are "
-    "red. The furthest come first. n/a: fewer than three peers, or not reported.",
+    "red. Cards with the furthest scores come first. n/a: fewer than three peers, or not reported.",
     shared.CARD_LABELS,
     (
         Column("furthest", f"max {shared.BY_CARD} ({_FURTHEST})", steps=_SCORE_STEPS, decimals=1),
@@ -70,8 +70,8 @@ STRAGGLERS = Page(
     uid="telemetry-stragglers",
     title="Accelerators: stragglers",
     description=(
-        "Each card against the median of the cards of its model in the same job of Prometheus. If one training job uses all "
-        "of them, a slow card stands out: low clocks or a high temperature show the cause, and low utilization shows the waiting cards."
+        "Compares each card with the median of its model in the same Prometheus job. If one training job uses all these "
+        "cards, a slow card stands out: its clock is low or its temperature is high, and the cards that wait for it are less busy."
     ),
     sections={
         "Cards that stand out": (

@@ -21,7 +21,7 @@ from telemetry_grafana.rules.recording import BYTES, CEILING, FLOPS, INTENSITY, 
 
 _ON_CARD = f"on ({CARD})"
 _MAX_SERIES = 8
-_ESTIMATE = "An estimate: active cycles of the matrix units × FLOP per cycle × current clock, if all work is in the data type of the label."
+_ESTIMATE = "Estimated as active cycles of the matrix units × FLOP per cycle × current clock, as if all work had the data type of the label."
 _PEAK_MEMORY = "accelerator_peak_memory_bytes_per_second{$cards}"
 _ROOF = f"({INTENSITY}{{$cards}} * {_ON_CARD} group_left () {_PEAK_MEMORY} < {CEILING}{{$cards}} or {CEILING}{{$cards}} and {INTENSITY}{{$cards}})"
 _RIDGE = f"{CEILING}{{$cards}} / {_ON_CARD} group_left () {_PEAK_MEMORY}"
@@ -43,8 +43,8 @@ def _top_jobs(promql: str) -> Query:
 
 _ROOFLINES = card_table(
     "Each card on its roofline",
-    "The card's FLOP/s, and its limit at this arithmetic intensity and the current clock. Below the ridge, memory sets "
-    f"the limit; above it, the matrix units do. {_ESTIMATE}",
+    "Each card's FLOP/s, and the limit at its arithmetic intensity and current clock. Below the ridge, memory is "
+    f"the limit; above it, the matrix units are. {_ESTIMATE}",
     (*shared.CARD_LABELS, "dtype"),
     (
         Column("FLOP/s", f"max {_BY_ROW} ({FLOPS}{{$cards}})", "flops", decimals=1),
@@ -63,8 +63,8 @@ WORK = Page(
     uid="telemetry-work",
     title="Accelerators: achieved work",
     description=(
-        "Utilization only shows that something ran. This dashboard shows how much work the matrix units and the memory can have done at most, "
-        "and the loss from low clocks. Values that need missing readings are n/a. Jobs may also count their steps (docs/profile.md)."
+        "Utilization only shows that something ran. This dashboard shows an upper bound of the work that the matrix units and the memory did, "
+        "and the loss from low clocks. n/a: the value needs a reading that is missing. Jobs may also count their steps (docs/profile.md)."
     ),
     sections={
         "Now": (
@@ -113,14 +113,14 @@ WORK = Page(
             ),
             lines(
                 "Memory traffic",
-                "Bytes per second, from the used share of the bandwidth, not from the share of time in which memory was active.",
+                "Bytes per second, computed from the share of the memory bandwidth in use.",
                 "Bps",
                 top_series(f"{BYTES}{{$cards}}", "{{instance}} {{device}}", CARD, _MAX_SERIES),
                 not_reported_query("accelerator_memory_bandwidth_ratio{$cards}"),
             ),
             lines(
                 "Lost to clocks",
-                "The part of the quoted peak that the current clock cannot reach: power caps, heat, or a fixed clock.",
+                "The part of the quoted peak that cannot be reached at the current clock, because of power caps, heat, or a fixed clock.",
                 "percentunit",
                 top_series(f"{LOST}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _MAX_SERIES),
             ),
@@ -128,13 +128,13 @@ WORK = Page(
         "The cluster": (
             heatmap(
                 "Share of the peak",
-                "Each card by its estimated share of the quoted peak.",
+                "Each card's estimated share of the quoted peak.",
                 "percentunit",
                 by_card(f"max {shared.BY_CARD} ({SHARE}{{$cards}})"),
             ),
             ranking(
                 "Below their peers",
-                "How far the cards are below the median of their model on the same node, as a share of the peak.",
+                "The gap between a card and the median of its model on the same node, as a share of the peak.",
                 "percentunit",
                 f"topk(10, quantile by (cluster, job, instance, vendor, model) (0.5, {SHARE}{{$cards}}) - on (cluster, job, instance, vendor, model) group_right () {SHARE}{{$cards}})",
                 rising(0.05, 0.15),
@@ -154,7 +154,7 @@ WORK = Page(
                 _top_jobs(f"(1 / min by ({_JOB_LABELS}) ({STEP_RATE}{{$nodes}} > 0))"),
             ),
             lines(
-                "Where the time of steps goes",
+                "Parts of the step time",
                 "Each part's share of the step time of all jobs, as the jobs measure it.",
                 "percentunit",
                 query(

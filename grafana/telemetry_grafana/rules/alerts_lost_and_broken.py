@@ -59,7 +59,7 @@ PRESENCE = AlertGroup(
             condition=_above_card_count("telemetry_devices_expected", "cluster, job, instance, vendor", _KNOWN_CARDS),
             hold="10m",
             summary="{instance} should have {value} {vendor} cards, but has fewer",
-            meaning="The node has fewer cards than `expect.devices`. A card was missing from the start, a card was removed with `telemetry forget`, or no source of the vendor works. Cards for which AcceleratorLost fires do not count as missing.",
+            meaning="The node has fewer cards than `expect.devices`. Possible causes: a card was missing from the start, a card was removed with `telemetry forget`, or no source of the vendor works. Cards for which AcceleratorLost fires do not count as missing.",
             check="Run `telemetry snapshot` and `lspci`. `telemetry_pci_devices` shows how many cards are on the bus.",
             remedy="As for AcceleratorLost. If the node was changed, change `expect.devices`.",
         ),
@@ -81,7 +81,7 @@ PRESENCE = AlertGroup(
             ),
             hold="15m",
             summary="{instance} had {value} {vendor} cards before its daemon lost its state, but has fewer now",
-            meaning="The daemon lost its state (the node has a new image, or the pod has no volume for the state), and the node has fewer cards than before. AcceleratorLost cannot fire, because the daemon does not know cards that disappeared meanwhile. The alert ends when the node has the same number of cards again, or seven days after the state was lost.",
+            meaning="The daemon lost its state, for example because the node has a new image, or the pod has no volume for the state. Now the node has fewer cards than before. AcceleratorLost cannot fire, because the daemon does not know the missing cards. The alert ends when the node has the same number of cards again, or seven days after the state was lost.",
             check="Run `lspci`, `dmesg` and the vendor's tool. Earlier samples of `accelerator_info` show the previous cards.",
             remedy="As for AcceleratorLost. If the node should have fewer cards, or is another machine under the same name, set `expect.devices`, which ends this alert. Keep the state directory on a persistent disk (Helm: `stateHostPath`).",
         ),
@@ -125,7 +125,7 @@ BROKEN = AlertGroup(
             ),
             counted_over_seconds=3600,
             summary="{vendor} {device} on {instance}: {code}",
-            meaning="The driver reported an event that may precede a failure. After an Xid, the alert lasts for an hour. For an error code, the alert lasts while the vendor's tool lists the code. Events that an application causes (such as an illegal address) fire no alert, but the Card dashboard shows them.",
+            meaning="The driver reported an event that may precede a failure. After an Xid, the alert lasts for an hour. For an error code, the alert lasts while the vendor's tool lists the code. Events caused by an application (such as an illegal address) fire no alert; the Card dashboard shows them.",
             check="Look up the code in the vendor's table, and see whether it occurs on the same card again.",
         ),
         warning(
@@ -133,7 +133,7 @@ BROKEN = AlertGroup(
             condition='accelerator_recovery_action{action!="none"} == 1',
             hold="5m",
             summary="the driver asks to {action} {vendor} {device} on {instance}",
-            meaning="The driver reports an action that the card needs before it works properly again.",
+            meaning="The driver asks for an action, such as a reset. The card works properly again only after this action.",
             check="Look at the card's events and memory errors (Card dashboard).",
         ),
         critical(
@@ -150,7 +150,7 @@ BROKEN = AlertGroup(
             held_back_by_event="xid_(48|95)",
             summary="{vendor} {device} on {instance}: {value:humanize} uncorrected memory errors",
             meaning="Wrong data in memory could not be corrected. Jobs that used this data have failed or have wrong results.",
-            check="The Card dashboard shows where the errors were, and whether rows were remapped or pages retired since then.",
+            check="The Card dashboard shows where the errors were, and whether rows have been remapped or pages retired since.",
         ),
         warning(
             name="AcceleratorCorrectedErrorStorm",
@@ -200,7 +200,7 @@ BROKEN = AlertGroup(
             hold="5m",
             summary="{value} links of {vendor} {device} on {instance} are down",
             meaning="Links to other devices or to the network were up and are now down. Jobs on several cards hang or become slow. The alert lasts until the links are up again. A link that flaps has its own alert.",
-            check="See which links are affected (Card dashboard). Check their error counters and their other ends.",
+            check="See which links are affected (Card dashboard). Check these links' error counters, and the devices at the other ends.",
         ),
         warning(
             name="AcceleratorLinkFlapping",
@@ -208,7 +208,7 @@ BROKEN = AlertGroup(
             counted_over_seconds=3600,
             summary="{value} links of {vendor} {device} on {instance} went down and up repeatedly",
             meaning="Links go down and up repeatedly. Each time, the jobs that use them stall or fail.",
-            check="See which links are affected (Card dashboard), and whether other links of the same cable or module flap, too. Check their error counters and their other ends.",
+            check="See which links are affected (Card dashboard), and whether other links of the same cable or module also flap. Check the links' error counters, and the devices at the other ends.",
             remedy="As for AcceleratorLinkDown.",
         ),
         warning(
@@ -221,7 +221,7 @@ BROKEN = AlertGroup(
             counted_over_seconds=900,
             summary="{value} links of {vendor} {device} on {instance} have errors",
             meaning="A link resends data or is retrained. The link is slow and may fail.",
-            check="See which links are affected (Card dashboard). Check both of their ends, and the temperature of optical modules.",
+            check="See which links are affected (Card dashboard). Check both ends of these links, and the temperature of optical modules.",
             remedy="As for AcceleratorLinkDown.",
         ),
         warning(
