@@ -47,7 +47,7 @@ def test_allowed_declarations(parser: DescribedParser) -> None:
     assert violations(parser) == ()
 
 
-NAME = "is invalid: use at most 40 lower-case letters, digits and single hyphens"
+NAME = "must consist of at most 40 lower-case letters, digits and single hyphens"
 NOBODYS = "which is not in the catalogue or in the parser's metrics"
 PREFIX = "the name must begin with accelerator_acme_, followed by lower-case letters, digits or underscores"
 UNITS = "its unit must be a base unit (bytes celsius hertz joules ratio seconds volts watts), and its name must end with the unit"
@@ -58,7 +58,7 @@ BROKEN: tuple[tuple[DescribedParser, str], ...] = (
     (replace(GOOD, contract_version=2), "contract_version is 2, but this release supports version 1"),
     (replace(GOOD, name="Acme SMI"), f"name 'Acme SMI' {NAME}"),
     (replace(GOOD, name="a" * 41), f"name '{'a' * 41}' {NAME}"),
-    (replace(GOOD, vendor="acme-corp", gives=("power_watts",), metrics=()), "vendor 'acme-corp' is invalid: use only lower-case letters and digits"),
+    (replace(GOOD, vendor="acme-corp", gives=("power_watts",), metrics=()), "vendor 'acme-corp' must consist of lower-case letters and digits"),
     (replace(GOOD, gives=(), metrics=()), "`gives` is empty"),
     (replace(GOOD, gives=("power_watts",) * 2, metrics=()), "`gives` contains a metric twice: power_watts"),
     (replace(GOOD, gives=("up",), metrics=()), "`gives` contains up, which the daemon derives"),

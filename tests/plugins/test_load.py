@@ -81,7 +81,7 @@ BROKEN = (
         "cannot be loaded: polls[0].interval: expected a number, found '5'",
     ),
     (distributions.source(request="None"), "expected a Command, Files or Library, found NoneType"),
-    (distributions.source("Acme SMI"), "breaks the parser protocol: name 'Acme SMI' may contain only"),
+    (distributions.source("Acme SMI"), "breaks the parser protocol: name 'Acme SMI' must consist of"),
     (
         "class P:\n    @property\n    def contract_version(self): raise OSError(5, 'no')\nPARSER = P()",
         "cannot be loaded: OSError: [Errno 5] no (broken13.py line 3)",

@@ -100,10 +100,10 @@ def is_valid_label_for(metric: Metric, label: str) -> bool:
 
 def _check_names(parser: Parser | DescribedParser) -> Iterator[str]:
     if _NAME.match(parser.name) is None or len(parser.name) > _MAX_NAME_LENGTH:
-        yield f"name {parser.name!r} is invalid: use at most {_MAX_NAME_LENGTH} lower-case letters, digits and single hyphens"
+        yield f"name {parser.name!r} must consist of at most {_MAX_NAME_LENGTH} lower-case letters, digits and single hyphens"
     is_host_only = all(key in BY_KEY and BY_KEY[key].scope == "host" for key in parser.gives)
     if _VENDOR.match(parser.vendor) is None and not (parser.vendor == "" and is_host_only):
-        yield f"vendor {parser.vendor!r} is invalid: use only lower-case letters and digits"
+        yield f"vendor {parser.vendor!r} must consist of lower-case letters and digits"
 
 
 def _check_gives(parser: Parser | DescribedParser) -> Iterator[str]:

@@ -238,7 +238,7 @@ _ERRORS = (
         "/sys/class/kfd", "failed", "driver_gone", "load the amdgpu module (Hygon: hycu); save the output of rocminfo"
     ),
     ErrorText(
-        "hsa_status_error_out_of_resources", "failed", "exit_status", "usually no right to open /dev/kfd: " + _GROUPS
+        "hsa_status_error_out_of_resources", "failed", "exit_status", "the user usually may not open /dev/kfd: " + _GROUPS
     ),
     ErrorText("call returned hsa_status", "failed", "exit_status", "see the driver's messages in dmesg"),
     ErrorText("hsa api call failure at line", "failed", "exit_status", "see the driver's messages in dmesg"),
