@@ -35,7 +35,7 @@ class Device:
     parent: str | None
     readings: Mapping[str, Reading] = field(repr=False)
     absent: Mapping[str, str | Mapping[str, str]] = field(repr=False)
-    # The age of the energy counter at the node's `time`, if a separate poll reads the counter.
+    # How old the energy counter was at the node's `time`. None if no separate poll reads the counter.
     energy_age_seconds: float | None = field(default=None, repr=False)
 
     def value(self, metric: str, label: str = "") -> float | None:

@@ -23,7 +23,7 @@ _BAD_REQUEST = 400
 _COMMAND = (sys.executable, "-m", "telemetry_daemon.cli", "snapshot", "--format", "json", "--from", "tools")
 _MIN_INTERVAL_SECONDS, _DEFAULT_INTERVAL_SECONDS = 0.1, 2.0
 
-# A function that waits up to the given number of seconds, and returns whether the next document needs new counters.
+# Waits for at most the given number of seconds, and returns whether the next document needs new counters.
 Pause = Callable[[float], bool]
 
 

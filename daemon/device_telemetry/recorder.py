@@ -19,11 +19,11 @@ from device_telemetry.visible import named_visible_devices
 from telemetry_daemon.terminal.suggestions import suggest_or_list
 
 _SAMPLE_TIMEOUT_SECONDS = 30.0
-# At the end of a section, the daemon may take this long to read the energy counters again.
+# At the end, the recorder waits this long for new energy counters.
 _COUNTERS_TIMEOUT_SECONDS = 2.0
-# The daemon needs up to _COUNTER_READ_SECONDS to read the counters.
+# Reading the counters takes the daemon up to _COUNTER_READ_SECONDS.
 _REQUEST_GAP_SECONDS, _COUNTER_READ_SECONDS = 1.0, 0.25
-# A larger age means that the clocks of the two nodes differ.
+# If the age is larger or negative, the clocks of the two nodes differ.
 _MAX_AGE_SECONDS = 60.0
 _ROOT = ""
 
@@ -52,7 +52,7 @@ class Recorder(ContextDecorator):
         self._open_sections: list[str] = []
         self._condition = threading.Condition()
         self._last_sample: Sample | None = None
-        # The times of the last section boundary, and of the last request for new counters.
+        # When the last section boundary was, and when new counters were last requested.
         self._boundary = self._last_request = -math.inf
         self._awaits_counters = False
         self._is_stopping = False

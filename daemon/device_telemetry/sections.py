@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from device_telemetry.node_types import Device
 
-# The energy is exact if the counter was read within this time of the section's beginning and end.
+# A section's energy is exact if the counter was read within this time of its beginning and its end.
 _NEAR_SECONDS = 0.25
 _TINY_SECONDS = 1e-6
 ENERGY, POWER = "energy_joules_total", "power_watts"
@@ -76,7 +76,7 @@ class Section:
     _starts: list[float] = field(default_factory=list)
     _statistics: dict[tuple[str, str], _Statistics] = field(default_factory=dict)
     _joules: dict[str, float] = field(default_factory=dict)
-    # Maps devices to the seconds for which their energy is known.
+    # Maps each device to the seconds whose energy is in `_joules`.
     _counted_seconds: dict[str, float] = field(default_factory=dict)
     _estimated: set[str] = field(default_factory=set)
     _is_exact: bool = True
@@ -103,7 +103,7 @@ class Section:
             if seconds > 0:
                 self._add_readings(name, before.values[name], after.values[name], seconds)
                 if ENERGY in before.values[name]:
-                    self._add_energy(name, 0.0, 0.0)  # so that the results contain even an energy of 0
+                    self._add_energy(name, 0.0, 0.0)  # adds the device to the results, even if its energy is 0
             self._count_energy(name, before, after, spans)
         oldest = min((after.counter_time(name) for name in names), default=after.time)
         self._spans = [(begin, end) for begin, end in self._spans if end > oldest]

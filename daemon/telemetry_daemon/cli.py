@@ -99,7 +99,7 @@ def build_parser(command: str | None) -> _Parser:
         return parser
     phrase = dict(COMMANDS)[command]
     description = phrase[0].upper() + phrase[1:] + "."
-    # Without a width, argparse would import shutil. Abbreviations could become ambiguous when a flag is added.
+    # With a width, argparse does not import shutil. Abbreviations are off: a new flag could make them ambiguous.
     parser = _Parser(
         prog=f"telemetry {command}",
         description=description,
@@ -135,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["job"]:
-        from telemetry_daemon.readers.jobs import hook_process  # exits with 0: a failed hook would drain the node
+        from telemetry_daemon.readers.jobs import hook_process  # exits with 0, as a failed hook would drain the node
 
         hook_process.run_and_exit(partial(_main, arguments))
     return _main(arguments)

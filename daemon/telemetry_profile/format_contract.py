@@ -14,7 +14,7 @@ from telemetry_parsers.model import Problem
 Work = Literal["compute", "communication", "copy", "fused", "wait"]
 # `begin_ns` counts from 1970, from the boot of the node, or from an unknown time.
 Clock = Literal["unix", "boot", "none"]
-# How kernels are assigned to steps: by launches or by the host's clock. "" means that the tool states the step.
+# What assigns kernels to steps: launches, the host's clock, or the tool itself ("").
 StepBasis = Literal["launch", "host", ""]
 # Where FLOPs come from: the file states them, or the shapes of matrix operators give a lower bound.
 Basis = Literal["told", "shapes"]

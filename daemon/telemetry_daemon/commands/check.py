@@ -30,11 +30,11 @@ _UNKNOWN_STATUS = 3
 _EXPECTED_METRIC = "telemetry_devices_expected"
 _PCI_METRIC = "telemetry_pci_devices"
 _COUNT_LINE = re.compile(rf'({_EXPECTED_METRIC}|{_PCI_METRIC})\{{vendor="([a-z]{{1,32}})"\}} ([0-9.]{{1,9}})\n')
-# The exit status for "unknown" in formats whose status differs from that of monitoring plugins.
+# Formats whose exit status for "unknown" differs from that of monitoring plugins.
 _UNKNOWN_STATUS_BY_FORMAT = {"nhc": 1, "npd": 2}
 _MAX_FILE_BYTES = 1 << 20
 _MAX_DEVICES = 4096
-# `check` evaluates these thresholds. Prometheus evaluates the others.
+# The thresholds that `check` evaluates. Prometheus evaluates the others.
 THRESHOLD_NAMES = (
     "ecc_corrected",
     "ecc_corrected_sram",
@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_origins(parser, "check", options.HEALTHY_DEMO, "--node", "--demo")
     options.add_credentials(parser)
     options.add_config(parser)
-    # These arguments have no flags here, but `own_readings.open_tools` reads them.
+    # `own_readings.open_tools` reads these arguments, which have no flags here.
     parser.set_defaults(source=[], all=None, replay=None, origin=None)
 
 

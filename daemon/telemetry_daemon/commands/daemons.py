@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # imported on demand: a snapshot of the daemon needs no setti
 _SNAPSHOT = "/api/v1/snapshot"
 _MAX_FILE_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 2.0
-# A shorter timeout, for commands that can read the tools instead.
+# For commands that can read the tools instead.
 _SHORT_TIMEOUT_SECONDS = 1.0
 _HTTP_NOT_READY = 503
 
@@ -102,7 +102,7 @@ def _find_connection_error(address: Address, credentials: Credentials, service_u
 def _socket_owner(local_socket: Path) -> int | None:
     """Return the UID of the socket's owner. If the socket is missing, return its folder's owner."""
     for path in (local_socket, local_socket.parent):
-        with contextlib.suppress(OSError):  # the file is missing, or in a folder that this user may not enter
+        with contextlib.suppress(OSError):  # the file is missing or inaccessible
             return path.stat().st_uid
     return None
 
@@ -233,7 +233,7 @@ def daemon_has_same_settings(arguments: argparse.Namespace) -> bool:
     with contextlib.closing(_local_client(arguments)) as client:
         try:
             return _has_equal_settings(arguments, client.get(_SNAPSHOT).headers)
-        except NodeError:  # the command reads the sources itself
+        except NodeError:  # without a daemon, the command reads the sources itself
             return False
 
 

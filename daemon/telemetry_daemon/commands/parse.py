@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     with load_parsers(find_parsers(arguments.paths)) as parser_set:
         options.warn_of_failures(parser_set)
         parsers = {loaded.parser.name: loaded.parser for loaded in parser_set.parsers}
-        hyphenated = arguments.source.replace("_", "-")  # the source of the tool `hccn_tool` is `hccn-tool`
+        hyphenated = arguments.source.replace("_", "-")  # the tool `hccn_tool` has the source `hccn-tool`
         source = hyphenated if hyphenated in parsers else arguments.source
         options.check_sources([source], parsers)
         parser = parsers[source]
@@ -118,7 +118,7 @@ def snapshot_of_captures(parser: Parser, captures: Sequence[Capture]) -> Snapsho
     report = combine_reports(reports)
     monotonic_time, wall_time = time.monotonic(), time.time()
     store = Store("", Clock(lambda: monotonic_time, lambda: wall_time))
-    store.facts.set_peaks(None)  # peaks are not part of a tool's output
+    store.facts.set_peaks(None)  # a tool's output contains no peaks
     store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives), parser.metrics)
     poll = Poll("outputs", parser.polls[0].request)
     capture = replace(captures[0], poll=poll.name, failure=None, wall_time=wall_time, monotonic_time=monotonic_time)

@@ -238,7 +238,7 @@ def _progress(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespa
     has_summary = True
     try:
         yield progress
-    except (RecordError, CommandError):  # without captures, the error replaces the summary
+    except (RecordError, CommandError):  # if nothing was captured, only the error is shown
         has_summary = recorder.has_captures
         raise
     finally:

@@ -28,7 +28,7 @@ _READING_PREFIXES = tuple(
     VARIABLE_PREFIX + section for section in ("SOURCES_", "PARSERS_", "RANK_", "PRIVACY_", "ATTRIBUTION_")
 )
 
-# Keys with more parts between dots are rejected before parsing.
+# A key with more parts, separated by dots, is rejected before parsing.
 _MAX_PARTS = 64
 _PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _OVERLONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*\.[ \t]*){{{_MAX_PARTS}}}")
@@ -79,7 +79,7 @@ class Document:
         return True
 
 
-# Hooks and requests to the daemon call only the next three functions, because validation is slow.
+# The next three functions do not validate the settings, because hooks and requests to the daemon must be fast.
 
 
 def inputs_hash(path: str | None, environment: Mapping[str, str]) -> str:

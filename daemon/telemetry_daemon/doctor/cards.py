@@ -257,7 +257,7 @@ def contradictions(
     """Yield findings about differences between the PCI bus, the sources and the merged devices."""
     for listing in listed:
         addresses = frozenset(map(_pci_slot, bus_addresses.get(listing.vendor, ())))
-        # If there are no addresses, this process cannot see the bus.
+        # Without addresses, this process cannot see the bus.
         if addresses and (unknown := _slots_only_in(listing.slots, addresses)):
             what = f"{counted(len(unknown), 'card')} listed, but not on the PCI bus: {first_names(unknown)}"
             yield Finding(listing.source, what, _NOT_ON_BUS_REMEDY)

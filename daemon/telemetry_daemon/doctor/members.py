@@ -50,7 +50,7 @@ _JOURNAL_LINES = "200"
 # The limit applies before compression, which shrinks the output of tools to a tenth.
 _MAX_RECORDING_BYTES = 48 << 20
 _MAX_MASKING_SECONDS = 30.0
-# A higher limit than for other texts: only the labels of a page are masked, which is fast.
+# Only the labels of a page are masked, which is fast, so this limit is higher than for other texts.
 _MAX_PAGE_LENGTH = 8 << 20
 _PACKAGES = ("pydantic", "APScheduler", "h11", "nvidia-ml-py", "isal", "prometheus-client", "PyYAML", "bcrypt")
 _DRIVER_VERSION_FILES = ("proc/driver/nvidia/version", "usr/local/Ascend/driver/version.info")
@@ -130,7 +130,7 @@ def _add_doctor_output(bundle: Bundle, mask: Mask, examined: Examination) -> Non
     def masked(_whole: str) -> str:
         return "\n".join(examination.text_lines(examined, lambda text: clean(mask.masked_text(text)), show_all=True))
 
-    # `masked` ignores its argument and builds the text again, because masking must precede wrapping.
+    # Lines must be masked before they are wrapped, so `masked` builds the text again instead of using its argument.
     bundle.add_text("doctor.txt", "the output of `telemetry doctor --all`", "its lines", masked)
     bundle.add_document("doctor.json", "the same as JSON", document(examined))
 

@@ -126,7 +126,7 @@ class _OwnPathCheck(_SharedPathCheck):
 
     def __init__(self) -> None:
         super().__init__()
-        # For root, this becomes the owner of the path's first folder that does not belong to root.
+        # If the process runs as root, this becomes the owner of the path's first folder that root does not own.
         self._expected_owner = os.geteuid()
         self.last = PathStep(Path("/"), Path("/").stat())
         # If / does not belong to root, this process is root only in a user namespace.
@@ -157,7 +157,7 @@ class _OwnPathCheck(_SharedPathCheck):
         owner = step.status.st_uid
         if owner in (ROOT, self._expected_owner):
             return
-        # Another user who can write to the folder above may have moved this folder here.
+        # If another user can write to the parent folder, that user may have moved this folder here.
         is_written_by_root = self.last.is_protected and not self.last.status.st_mode & stat.S_IWOTH
         if self._expected_owner != ROOT or not is_written_by_root:
             raise UnsafeError(f"{step.path} belongs to user {owner}: chown root {step.path}")
@@ -277,7 +277,7 @@ def append(descriptor: int, content: bytes) -> None:
 def replacement_risk(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
     """Return how another user could replace the file, or None. Raises OSError."""
     real_path = path.resolve(strict=True)
-    # Further up, the sticky bit is sufficient protection, as in /tmp.
+    # For folders further up, such as /tmp, the sticky bit is sufficient protection.
     strict_paths = (real_path, real_path.parent)
     steps: list[PathStep] = []
     os.close(open_path(path, steps.append))

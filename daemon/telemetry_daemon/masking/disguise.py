@@ -11,7 +11,7 @@ _PREFIX = re.compile(r"0[xX]|[A-Z]{2,4}-(?=[0-9a-fA-F]{8})")
 # Leading zeros are not part of the value, because only some tools print them.
 _HEX = re.compile(r"0*(?P<digits>[0-9a-f]+)\Z")
 _OCTET = re.compile(r"[0-9]{1,3}")
-# Maps the digit count of an octet to the smallest and largest value.
+# Maps a number of digits to the smallest and largest octet with that many digits.
 _OCTET_RANGES = {1: (0, 9), 2: (10, 99), 3: (100, 255)}
 _NONZERO_DIGITS = "123456789"
 _LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
@@ -20,7 +20,7 @@ _HEX_LETTERS = "abcdef"
 _LETTERS = "abcdefghjkmnpqrstvwxyz"
 # Common ideographs of equal width, one for each value of a byte.
 _IDEOGRAPHS = range(0x4E00, 0x4E00 + 256)
-# After this many attempts, two short values may get the same stand-in.
+# After this many attempts, a stand-in that is already in use is accepted.
 _MAX_ATTEMPTS = 64
 
 _Replacement = Callable[[str, int], str]

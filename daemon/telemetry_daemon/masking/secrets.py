@@ -13,7 +13,7 @@ from telemetry_parsers.dataclass import dataclass, field
 
 Kind = Literal["whole", "whole_number", "address"]
 
-# These treatments examine each word of a span by itself, because other words may have been examined before.
+# These treatments select words within a span, so they apply even if other words in the span were examined before.
 _WORD_BY_WORD = ("names", "odd")
 _WORD = re.compile(r"\S+")
 # Results for shorter texts are cached, because keys and words repeat in each capture.
@@ -24,10 +24,10 @@ _AROUND_A_CELL = " \t\"'"
 # A longer line is not part of a table.
 _MAX_LINE_LENGTH = 20_000
 _MAX_HEADING_LENGTH = 60
-# Wide gaps separate the words of a heading. A number or a colon marks a row.
+# Matches headings that are separated by wide gaps. A line with a number or a colon is a row.
 _BLANK_HEADING = re.compile(r"[^\d:|,;\t]*[^\s\d:|,;\t] {2,}[^\d:|,;\t]+\Z")
 _NAME_IN_A_CELL = re.compile(r"[\w.-]*[^\W\d_][\w.-]*\Z")
-# Words are indexed by their first letters and digits, or by one character of another script.
+# Words are indexed by this part: the first letters and digits, or one character of another script.
 _HEAD = re.compile(r"[0-9a-zA-Z]+|(?<![0-9a-zA-Z])[^\x00-\x7f]")
 # In a log, a word may follow an escaped line end or tab, such as `\n`.
 _ESCAPE = re.compile(r"\\[nrt][0-9a-zA-Z]")
@@ -232,7 +232,7 @@ def _words_below(line: str, line_start: int, columns: list[tuple[int, int]]) -> 
     """Yield the words that are at least partly below a heading."""
     for match in _WORD.finditer(line) if columns and len(line) <= _MAX_LINE_LENGTH else ():
         is_below = any(match.start() < right and left < match.end() for left, right in columns)
-        if is_below and _NAME_IN_A_CELL.match(match[0]):  # other identities have a recognizable shape
+        if is_below and _NAME_IN_A_CELL.match(match[0]):  # other identities are recognised by their shape
             yield line_start + match.start(), line_start + match.end(), "names"
 
 
@@ -246,7 +246,7 @@ def _find_heading(line: str) -> _Heading | None:
             for column, cell in enumerate(cells)
             if len(cell) < _MAX_HEADING_LENGTH
         }
-        if separator == "|":  # a drawn table may have several heading lines, so only headings of names are certain
+        if separator == "|":  # a drawn table may have several heading lines, so only headings of names count
             treatment_by_column = {
                 column: "names" if _is_heading_of_names(cell.strip()) else None for column, cell in enumerate(cells)
             }

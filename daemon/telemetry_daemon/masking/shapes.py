@@ -14,7 +14,7 @@ from telemetry_daemon.masking.words import HARMLESS_WORDS, looks_like_identity
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, replace
 
-# `names` replaces words that are not harmless, `odd` replaces words that look like identities.
+# `names` masks all words that are not harmless, `odd` masks only those that look like identities.
 Treatment = Literal["whole", "whole_number", "address", "each", "names", "odd", "keep"]
 
 _SERIALS = (
@@ -23,7 +23,7 @@ _SERIALS = (
     r"|(?:asset|service)[ _-]?(?:tag|number|no)|(?<![a-z])(?:wwn|wwpn|wwnn|wwid|nguid|eui(?:64)?|lladdr|gid|eid)"
     r"|(?<![a-z])mac(?:[ _-]?addr(?:ess)?)?|hwaddr|序列号|序號|资产(?:编号|标签)|条码|机器码|唯一标识"
 )
-# These keys precede a short value (a slot or type) or a long value (a serial number).
+# After these keys, a short value is a slot or type, and a long value is a serial number.
 _SHORT_OR_SERIAL = r"(?:chip|board|module|asic|product)[ _-]?(?:id|number|no)|guids?|device[ _-]?(?:number|no)"
 _NAMES = (
     r"(?<![a-z])host[ _-]?(?:name|ip)?|(?<![a-z])node[ _-]?(?:name|list)|server[ _-]?(?:id|name)|(?:job|run|pod|container|account)[ _-]?name"

@@ -15,7 +15,7 @@ from telemetry_parsers.model import Poll
 
 _CHECK_JOB = "missing sources (background task)"  # no poll's job can have this name
 
-# Checks whether the tool, library or files of a source's poll exist.
+# Checks whether the tool, library or files that a poll needs exist.
 CheckPoll = Callable[[str, Poll], None]
 
 

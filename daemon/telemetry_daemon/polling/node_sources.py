@@ -37,7 +37,7 @@ _IN_PROCESS = {
     "jobs": "telemetry_daemon.readers.jobs.reader:create_reader",
     "steps": "telemetry_daemon.readers.steps:create_reader",
 }
-# For owners, processes are listed this often, because a process may run only briefly.
+# If owners are reported, processes are listed this often, because a process may run only briefly.
 _PROCESSES, _PROCESSES_SECONDS = "processes", 10.0
 _OWNER_READERS = frozenset({"kubelet", "proc", "jobs"})
 _STEPS = "steps"

@@ -29,7 +29,7 @@ _TIER_ORDER: tuple[Tier, ...] = ("inventory", "fast", "slow")
 
 _REPORT_SLOW_AFTER_SECONDS = 0.5
 
-# Returns a poll's outcome or its replacement, such as readings of the daemon.
+# Returns the outcome to use: the given one or a replacement, such as the daemon's readings.
 Substitute = Callable[[Source, PollOutcome], PollOutcome]
 
 
@@ -143,7 +143,7 @@ class OneShot:
     ) -> None:
         for thread in awaited:
             thread.join(max(0.0, deadline - self._clock.monotonic()))
-        # A primed source computes an average since its first poll, which needs the gap between both polls.
+        # A primed source was polled before. It computes averages between both polls, which need a gap.
         time.sleep(max(0.0, min(deadline, self._not_before.get(source.name, 0.0)) - self._clock.monotonic()))
         for poll in polls:
             remaining = deadline - self._clock.monotonic()

@@ -21,7 +21,7 @@ UNSUPPORTED_SECONDS = 3600.0
 CHANGE_MODE_AFTER_SECONDS = 300.0
 # An outdated device list is polled again at most this often.
 LIST_AGAIN_SECONDS = 15.0
-# Fast polls whose calls are expensive in the driver.
+# These fast polls make calls that are expensive in the driver.
 _EXPENSIVE = frozenset({COUNTERS, "gpm"})
 _WITHOUT_DEVICES: frozenset[State] = frozenset({"missing", "not_mine", "no_devices"})
 

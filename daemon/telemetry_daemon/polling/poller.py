@@ -228,7 +228,7 @@ class Poller:
             return  # the source was removed after the job became due
         key = (name, poll.name)
         if not self._needs.get(name, FastPollNeed()).exists:
-            # If the cheaper source has failed, this source must be polled.
+            # If a cheaper source has failed, this source is needed again.
             self._update_need(source)
         health = self._store.health_of(key)
         need = self._needs.get(name, FastPollNeed())
@@ -287,7 +287,7 @@ class Poller:
     def _suspend_or_resume(self, source: Source, poll: Poll, state: State) -> None:
         job_id = _job_id(source.name, poll.name)
         if state == "missing":
-            # A cheaper source may fail, so the poll is checked at the normal interval.
+            # The normal interval is used here, because a cheaper source may fail.
             interval = poll_intervals.current_interval(poll, source.settings, state, FastPollNeed())
             self._suspended_polls.suspend(source.name, poll, job_id, interval)
         elif self._suspended_polls.is_suspended(source.name, poll):

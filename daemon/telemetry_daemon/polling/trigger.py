@@ -15,7 +15,7 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.base import BaseScheduler
 from apscheduler.triggers.base import BaseTrigger
 
-# A run that is early by less than this share of the interval is counted as the run at the next tick.
+# A run that precedes a tick by less than this share of the interval replaces the tick's run.
 _EARLY_SHARE = 0.25
 
 
@@ -62,6 +62,6 @@ class SingleThreadExecutor(BasePoolExecutor):  # type: ignore[misc]  # APSchedul
 
     def __init__(self) -> None:
         pool = ThreadPoolExecutor(1)
-        with suppress(RuntimeError):  # if TasksMax= is already reached, the first job starts the thread
+        with suppress(RuntimeError):  # at the limit TasksMax=, the first job starts the thread
             pool.submit(int)
         super().__init__(pool)

@@ -108,7 +108,7 @@ class _SkipRules:
 def _has_content(path: str, text: str) -> bool:
     try:
         return read_file(path, FILE_LIMIT_BYTES).decode("utf-8", errors="replace").strip() == text.strip()
-    except OSError:  # without this file, the folder is not skipped
+    except OSError:
         return False
 
 
@@ -156,7 +156,7 @@ class PathMatcher:
                 self._names[folder] = frozenset(os.listdir(f"{self.root}/{folder}"))  # noqa: PTH208  # paths are strings here
             except (FileNotFoundError, NotADirectoryError):  # not an error: the driver is not loaded
                 pass
-            except OSError as error:  # typically no permission; returned by `errno_of`
+            except OSError as error:  # typically EACCES; `errno_of` returns it
                 self._errors[folder] = error.errno or errno.EIO
         return self._names[folder]
 

@@ -78,7 +78,7 @@ Cause = Literal["exited", "timeout", "too_much_output", "closed"]
 # The first pause is short, because a tool usually exits soon after it has closed its output.
 _FIRST_PAUSE_SECONDS = 0.0002
 _FIRST_WAIT_SECONDS = 0.01
-# `closing` may be noticed this late, so the times in RunLimits include a pause.
+# It may take this long until `closing` is noticed.
 _MAX_PAUSE_SECONDS = 0.1
 
 
@@ -89,7 +89,7 @@ class RunLimits:
     output_bytes: int = 8 << 20
     late_output_seconds: float = 0.2
     grace_seconds: float = 0.25
-    kill_seconds: float = 0.5  # together with the grace time and a pause, less than a second
+    kill_seconds: float = 0.5  # `grace_seconds`, `kill_seconds` and a pause add up to less than 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ class Worker:
             raise WorkerTimeoutError(f"{self.label}: the worker was busy with another call for {deadline_seconds:g} s")
         try:
             self._stopping.clear()
-            # A caller that cancels after this check calls `stop`, which interrupts the call.
+            # If the call is cancelled after this check, `stop` interrupts it.
             if is_cancelled():
                 raise WorkerDiedError(f"{self.label}: the call was cancelled before it was sent")
             return self._exchange(self._current_process(), request, deadline)

@@ -103,7 +103,7 @@ def bus_id(text: object) -> str:
     return f"{int(domain, 16):04x}:{rest}".lower()
 
 
-@cache  # saves memory, because old drivers return hundreds of errors per poll
+@cache  # old drivers return hundreds of errors per poll, so equal errors share one object
 def error_result(code: int) -> Plain:
     """Return the plain form of a failed call."""
     return {"error": code}

@@ -18,7 +18,7 @@ _PROC = Path("/proc")
 # An incomplete or unusual /proc may cause these exceptions.
 _PROC_ERRORS = (OSError, RuntimeError, ValueError, LookupError, ArithmeticError)
 
-# The columns of the line `cpu` in /proc/stat: see proc_stat(5).
+# The columns of the `cpu` line in /proc/stat: see proc_stat(5).
 _CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 _IDLE_STATES = frozenset({"idle", "iowait"})
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")

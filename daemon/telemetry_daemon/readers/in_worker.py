@@ -25,7 +25,7 @@ _LIBRARY_PATHS = (
     "/etc/ld.so.cache",
     *("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib", f"/lib/{_MULTIARCH}", f"/usr/lib/{_MULTIARCH}"),
 )
-# If the library was replaced or the driver unloaded, the worker restarts at most this often.
+# After the library was replaced or the driver was unloaded, the worker restarts at most this often.
 _RESTART_SECONDS = 30.0
 # A missing library is looked for about once a minute, in one check for all polls of its source.
 _CHECK_SECONDS = 55.0

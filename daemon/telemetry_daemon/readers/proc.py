@@ -23,7 +23,7 @@ _MAX_FDINFO_BYTES = 16 << 10
 _MAX_DESCRIPTORS = 1024
 _MAX_STAT_LENGTH = 4096
 _CARD_KEY = b"drm-pdev"
-# The inode and change time of a process's folder. Different processes have different states.
+# (inode, change time) of a process's folder in /proc. Different processes have different states.
 FolderState = tuple[int, int]
 # The environment variables to report. Others may contain passwords.
 VARIABLES = (
@@ -41,9 +41,9 @@ _MAX_CACHED_USERS = 4096
 # The initial PID namespace, in which the driver's PIDs are valid.
 FIRST_NAMESPACE = "pid:[4026531836]"
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# A driver's process list may be this old, so a reused PID may still mean the previous process.
+# A driver's process list may be this old, so its PIDs may mean processes that have exited since.
 _LIST_AGE_SECONDS = 600.0
-# This output shows that /proc was read, even if no process uses a card.
+# Shows that /proc was read, even if no process uses a card.
 _PROC_READ = Output("/proc", status=0)
 _OTHER_NAMESPACE = (
     "the driver's PIDs are not valid in this container's PID namespace: use the host's PID namespace (hostPID), or "
@@ -223,7 +223,7 @@ class ProcReader(Reader):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._proc = f"{root.rstrip('/')}/proc"
-        # A configured root is the host's, so /proc below it has the PIDs that the driver uses.
+        # If a root is configured, its /proc belongs to the host and has the PIDs that the driver uses.
         self._is_this_machine = not root
         self._reads_environment = environment
         self._users = UserNames(root)
@@ -244,7 +244,7 @@ class ProcReader(Reader):
             return failure
         if not Path(self._proc, "1").is_dir() and not self._is_this_machine:
             return Failure("missing", None, f"{self._proc} has no processes: is the host's / mounted there?")
-        # Process 1 always exists, so an unreadable process 1 is hidden.
+        # Process 1 always exists. If it cannot be read, it is hidden.
         is_hidden = start_ticks(f"{self._proc}/1") is None
         return Failure("failed", "no_permission", _HIDDEN.format(self._proc)) if is_hidden else None
 

@@ -27,7 +27,7 @@ _FUTURE_SECONDS = 60.0
 # A running job writes its file every few seconds.
 _QUIET_SECONDS = 60.0
 _MAX_NAME_LENGTH, _MAX_PARTS = 64, 8
-# A file that was read within a tick of its change is read again, because a later write may have the same timestamp.
+# If a file was read within a tick of its change, it is read again: a later write may have the same timestamp.
 _TICK_SECONDS = 1.0
 
 
@@ -110,7 +110,7 @@ class StepsReader(Reader):
         self._new_ranks.forget(now)
         with Inbox.open_public(self._path) as inbox:
             names = inbox.names(lambda name: name.endswith(SUFFIX) and not name.startswith("."), MAX_LISTED)
-            # Files that were read before are checked even if the listing reaches its limit before them.
+            # Known files are included, because they are missing in `names` if the listing reached its limit.
             entries = inbox.entries_of(sorted(self._files.keys() | names))
             self._files = {name: self._read_file(inbox, name, entry, now) for name, entry in self._recent(entries, now)}
         limit_problem = {"file": str(self._path), "problem": f"has {MAX_LISTED} files or more: some are not read"}

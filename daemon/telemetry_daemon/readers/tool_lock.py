@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 def write_holder_note(descriptor: int, source: str, tool_pid: int = 0) -> None:
     """Write the PIDs of this process and of the tool (0 before it starts)."""
-    with contextlib.suppress(OSError):  # the lock also works without the note
+    with contextlib.suppress(OSError):  # the lock also works without this note
         text = f"{os.getpid()} {tool_pid} {source}\n".encode()
         os.pwrite(descriptor, text.ljust(_MAX_NOTE_LENGTH)[:_MAX_NOTE_LENGTH], 0)
 

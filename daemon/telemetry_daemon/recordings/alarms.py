@@ -20,7 +20,7 @@ from telemetry_parsers.readings import ReadingKey, Readings, Shape
 THROTTLED, OVER_CRITICAL, STUCK, FAILED, LOST = "throttled_by_heat", "over_critical", "stuck", "failed", "lost"
 # These events are not faults.
 _HARMLESS = frozenset({"returned", "removed"})
-# An increase of these values raises an alarm: (name, metric, pattern of the label).
+# Each row: (alarm, metric, pattern of the label). An increase of a matching value raises the alarm.
 _CAUSES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     (THROTTLED, "throttled", re.compile(pattern("heat_reasons"))),
     ("uncorrected_errors", "ecc_uncorrected_total", re.compile(".*")),
@@ -42,7 +42,7 @@ class Severity(IntEnum):
 
 # A burst ends after this time without an alarm, or after the maximum duration.
 QUIET_SECONDS, MAX_BURST_SECONDS = 120.0, 600.0
-# A card may be lost half a minute after its first error, so the file is rewritten once.
+# If a card is lost this soon after its first error, its file is rewritten once.
 REWRITE_SECONDS = 60.0
 # Severe alarms have higher limits, so that a lost card gets a file even after many minor alarms.
 MAX_FILES_AN_HOUR: Mapping[Severity, int] = {Severity.MINOR: 3, Severity.SERIOUS: 4, Severity.CRITICAL: 6}
@@ -51,7 +51,7 @@ MAX_CARD_FILES: Mapping[Severity, int] = {Severity.MINOR: 1, Severity.SERIOUS: 2
 MAX_CARD_FILES_OF_SAME_SEVERITY = 2
 # More files about the same fault would add no information.
 MAX_FAULT_FILES_A_DAY = 6
-# A card's first loss in a day gets a file despite the hourly limits, up to a maximum for faulty sources.
+# A card's first loss in a day gets a file despite the hourly limits, but a faulty source gets only this many.
 MIN_UP_SECONDS, MAX_FIRST_LOSSES_A_DAY = 600.0, 16
 _HOUR_SECONDS, _DAY_SECONDS = 3600.0, 86_400.0
 _MAX_CRITICAL_SUBJECTS = 4096
@@ -80,7 +80,7 @@ class AlarmDetector:
         self._up_since: dict[str, float] = {}
         self._source_by_device: dict[str, str] = {}
         self._fault_values: dict[str, dict[ReadingKey, float]] = {}
-        # The last values that can raise alarms. They rarely change, so unchanged values are skipped.
+        # The last values that can raise alarms. They rarely change, and unchanged values need no check.
         self._values: dict[str, tuple[Shape, object]] = {}
         self._states: dict[tuple[str, str], State] = {}
 
@@ -200,7 +200,7 @@ class FlightFilePolicy:
         self._files = list(map(CountedFile, file_times))
         self._burst_start = self._last_alarm_time = -float("inf")
         self._severity = Severity.MINOR
-        # These subjects belong to the current burst.
+        # The subjects of the current burst.
         self._first_subject = ""
         self._critical_subjects: set[tuple[str, bool]] = set()
 
@@ -244,7 +244,7 @@ class FlightFilePolicy:
         is_within_minute = now - self._burst_start < REWRITE_SECONDS
         if alarm.severity is Severity.CRITICAL and self._severity is Severity.CRITICAL:
             return _critical_subject(alarm) not in self._critical_subjects and not is_within_minute
-        # A card's first fault and its loss within a minute belong in one file.
+        # If a card is lost within a minute of its first fault, both belong in one file.
         is_same_card = alarm.subject == self._first_subject and self._severity is Severity.SERIOUS
         return alarm.severity > self._severity and not (is_same_card and is_within_minute and not has_pending)
 

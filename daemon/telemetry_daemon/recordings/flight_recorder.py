@@ -93,7 +93,7 @@ class FlightRecorder:
         name = flights.file_name(self._clock.wall(), alarm.cause)
         if pending is not None:
             due = min(now + SETTLE_SECONDS, pending.start + MAX_SETTLE_SECONDS)
-            # The most severe alarm names the file.
+            # The file is named after the most severe alarm.
             file = replace(pending, due=due) if counted is None else _PendingFile(name, pending.start, due, counted)
             self._set_pending(file)
         elif counted is not None:

@@ -30,7 +30,7 @@ from telemetry_parsers.model import Capture
 # The daemon's polls must not be delayed.
 _NICENESS = 10
 
-# The shares of the time limit that masking may take: for all captures, and for those of one source.
+# Masking all captures, or those of one source, may take these shares of the time limit.
 _TOTAL_SHARE, _SOURCE_SHARE = 0.8, 0.3
 
 
@@ -78,7 +78,7 @@ def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[b
     with load_parsers(find_parsers(request.parser_paths)) as loaded:
         parser = CaptureParser(loaded)
         for report in filter(None, map(parser.parse, _decoded_captures(members))):
-            mask.learn(report)  # a dropped capture may contain identities of the others
+            mask.learn(report)  # kept captures may contain identities from dropped ones
         selected = _within_time(_decoded_captures(reversed(members)), start, request.seconds)
         packed_lines = [zlib.compress(capture_line(mask.masked_capture(item, parser.parse(item)))) for item in selected]
     return map(zlib.decompress, reversed(packed_lines))

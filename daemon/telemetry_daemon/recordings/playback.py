@@ -23,7 +23,7 @@ from telemetry_parsers.replay_info import ReplayInfo
 
 log = logging.getLogger(__name__)
 
-# A replay from the middle also reads the half hour before, to fill the history.
+# A replay that starts in the middle also reads the half hour before, which fills the history.
 LOOK_BACK_SECONDS = SLOTS * SLOT_SECONDS
 # The speed of the replay does not affect this pause at the end.
 PAUSE_SECONDS = 2.0

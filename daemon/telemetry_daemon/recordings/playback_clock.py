@@ -92,7 +92,7 @@ class PlaybackClock:
         """Do not let the clock run past this position."""
         with self._condition:
             current = self._position()
-            if current >= min(self._limit, limit):  # after waiting at the limit, the clock does not catch up
+            if current >= min(self._limit, limit):  # the clock does not catch up after a wait at the limit
                 self._anchor_at(current)
             self._limit = limit  # so that no reading expires before the next capture is read
 

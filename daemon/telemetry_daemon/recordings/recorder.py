@@ -157,7 +157,7 @@ class _LineFile:
             if line_start is not None and self._descriptor >= 0:
                 os.ftruncate(self._descriptor, line_start)
                 os.lseek(self._descriptor, 0, os.SEEK_END)
-            if self._compressor is not None:  # the compressor would refer to bytes that are not in the file
+            if self._compressor is not None:  # later output would refer to bytes that are not in the file
                 self._compressor = None
                 self._close_descriptor()
             raise

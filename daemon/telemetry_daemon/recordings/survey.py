@@ -14,7 +14,7 @@ from telemetry_exporters import human
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture
 
-# A smaller difference may come from slewing, or from a delay between reading the two clocks.
+# A smaller difference between the clocks may come from slewing, or from a delay between reading them.
 _STEP_SECONDS = 1.0
 # Once a recording has this many segments, later steps of the wall clock are ignored.
 _MAX_SEGMENTS = 1000

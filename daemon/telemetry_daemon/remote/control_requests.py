@@ -7,7 +7,7 @@ from telemetry_parsers.codec.json_types import LongText
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.dataclass import dataclass
 
-# A line with the number of dropped captures and `round_ended`, the monotonic time at which each poll had run once.
+# Counts the dropped captures. `round_ended` is the monotonic time at which each poll had run once.
 LOST_SCHEMA = "telemetry.lost/1"
 _MAX_SECONDS = 366 * 86_400.0
 

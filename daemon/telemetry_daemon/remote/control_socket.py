@@ -114,7 +114,7 @@ class ControlServer:
             if isinstance(handler, StreamHandler):
                 await handler.serve(arguments, reader, writer)
                 return None
-            # A release may take a second, and scrapes must not wait.
+            # A release may take a second. In a thread, it does not delay scrapes.
             return await asyncio.to_thread(handler.answer, arguments)
         except CodecError as error:
             return {"error": f"{verb}: {error}" if verb else str(error)}

@@ -23,7 +23,7 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 log = logging.getLogger(__name__)
 
-# If a command reads slowly, captures beyond this size are dropped and counted.
+# If more bytes than this wait for a slow command, captures are dropped and counted.
 _MAX_WAITING_BYTES = 16 << 20
 _CHECK_SECONDS = 0.05
 # After a reload, files that are being written have this much time to finish.
@@ -72,7 +72,7 @@ class CaptureService:
             self.update_flights()
             recent_captures = RecentCaptures()
             writer = FlightFileWriter(settings.state.directory, settings.parsers.paths)
-            policy = FlightFilePolicy(self._clock.monotonic, self._flight_times())  # limits apply across restarts
+            policy = FlightFilePolicy(self._clock.monotonic, self._flight_times())  # includes earlier daemons' files
             self._recorder = _EnabledRecorder(
                 recent_captures, FlightRecorder(recent_captures, policy, partial(self._write, writer), self._clock)
             )

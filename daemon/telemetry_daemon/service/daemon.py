@@ -189,7 +189,7 @@ class Service:
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError."""
         loop = asyncio.get_running_loop()
-        # A client that sees the open port may send a signal at once.
+        # A client may send a signal as soon as the port is open, so the handlers are set before that.
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signal_number, self._stop_event.set)
         self._site.stream_on(loop)

@@ -53,7 +53,7 @@ class DaemonMetrics:
 
     def _set(self, metric: str, values: Mapping[Labels, float]) -> None:
         samples = tuple(Sample(metric, value, labels) for labels, value in values.items())
-        if self._samples.get(metric) != samples:  # avoids a needless snapshot
+        if self._samples.get(metric) != samples:  # equal samples would cause a needless snapshot
             self._samples[metric] = samples
             self._store.facts.set_daemon_metric(metric, samples)
 

@@ -109,7 +109,7 @@ class MaintenanceRequestHandler:
     def save(self) -> str:
         """Save the current maintenance. Return an error, or "" on success."""
         current = self._state.current()
-        if self._exposed != current:  # avoids a needless snapshot
+        if self._exposed != current:  # an equal state would cause a needless snapshot
             self._exposed = current
             self._store.facts.set_maintenance(self._state.current)
         try:

@@ -70,7 +70,7 @@ class JobFolderWatcher:
         now_ns = time.time_ns()
         try:
             changed_ns = self._path.stat().st_mtime_ns
-        except OSError:  # no hook has run yet, or the sources report the error
+        except OSError:  # no hook has run yet; the sources report other errors
             return
         is_settled = not 0 <= self._checked_ns - changed_ns <= _CLOCK_TICK_NS
         if changed_ns != self._changed_ns or not is_settled:

@@ -16,7 +16,7 @@ from telemetry_parsers.vendor import Vendor
 WARM_UP_SECONDS = 300
 # After a longer pause between polls, only this many seconds are simulated.
 _MAX_SECONDS_AT_ONCE = 3600
-# An event announces a loss this early, while polls still report the card.
+# An event announces a loss this long before polls stop reporting the card.
 _WARNING_SECONDS = 5.0
 _MAX_EVENTS_KEPT = 100
 # Staged faults begin after the daemon has found all cards.

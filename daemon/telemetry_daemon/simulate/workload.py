@@ -28,7 +28,7 @@ class WorkPattern:
     phase_seconds: float = 60.0
     period_seconds: float = 600.0
     pause_seconds: float = 0.0
-    # The ranges of the job's share of the memory, and of its duration.
+    # The ranges of the share of the memory that a job uses, and of its duration.
     memory: tuple[float, float] = (0.0, 0.0)
     minutes: tuple[float, float] = (0.0, 0.0)
     # At full load: the shares of the full power (above 1, the card reaches its power cap), of the memory bandwidth,

@@ -61,7 +61,7 @@ class Attribution:
         self.privacy = privacy
         self._input: _OwnershipInput | None = None
         self._node_owners = NodeOwners()
-        # The owners as first reported, because an owner may be reported again with different details.
+        # The details of each owner as first reported, because later reports may differ.
         self._first_owners: dict[tuple[str, str], Owner] = {}
         self._newer_owners: dict[tuple[str, str], Owner] = {}
 

@@ -28,7 +28,7 @@ LIFE_IN_INTERVALS = 3.0
 _SOURCE_WIDE_REASONS = frozenset({"driver_gone", "library_mismatch"})
 # The tiers, most frequently polled first.
 _TIERS: tuple[Tier, ...] = ("fast", "slow", "inventory")
-# A source takes the first of these states that any of its deciding polls has.
+# A source's state is the first of these that one of its deciding polls has.
 _STATES_BY_SEVERITY: tuple[State, ...] = (
     "stuck",
     "failed",

@@ -31,7 +31,7 @@ from telemetry_parsers.states import is_up
 
 # A slow client has another minute to read the oldest slots.
 STORED_SLOTS = SLOTS + 12
-# Why slots before a metric's first value are empty.
+# The reason for empty slots before a metric's first value.
 NOT_SEEN = "not seen yet"
 _HAS_VALUE = 0
 _MAX_REASONS = 255
@@ -46,7 +46,7 @@ _Slots = TypeVar("_Slots", "array[float]", bytearray)
 MAX_DEVICES = bounds.MAX_DEVICES
 # `end_slots` is called once per slot, so a longer pause means that the daemon was held up.
 MAX_SILENCE_SECONDS = 1.5 * SLOT_SECONDS
-# If the clock is slewed, a timestamp may be this much before the start of its slot.
+# While the clock is slewed, a timestamp may precede the start of its slot by this much.
 _MAX_SLEW_SECONDS = 0.5
 NOT_CLOSED, NOT_GIVEN, NO_LONGER_KEPT = "daemon was held up", "no source gives it", "no longer kept"
 ASLEEP, LOST, SLEPT = "asleep", "lost", "machine slept"
@@ -86,7 +86,7 @@ class MetricHistory:
 
     since: int
     last_values: array[float] = field(default_factory=lambda: array("f", [math.nan]) * STORED_SLOTS)
-    # None as long as the last value of every slot is also its highest, for example for constant limits.
+    # None while the last value of each slot is also its highest, for example for a constant limit.
     highest_values: array[float] | None = None
     reason_codes: bytearray | None = None
     open_last: float = math.nan

@@ -31,7 +31,7 @@ from telemetry_parsers.readings import Readings
 
 # At most this many owners without current cards stay open for late reports.
 MAX_WAITING = 256
-# Longer than the minute for which sources report the claim of an ended job.
+# Sources report the claim of an ended job for a minute, so its end must be remembered for longer.
 _REMEMBERED_END_SECONDS = 300.0
 _NO_END = (-math.inf, -math.inf)
 # Unallocated use has no end, so its record is completed once a day.
@@ -53,7 +53,7 @@ class Ledger:
         self._allocations: dict[str, Sequence[Allocation]] = {}
         self._unallocated = Entry(JobOwner(NOBODY), RecordedTime(0.0, "daemon_start"))
         self._entries: dict[OwnerKey, Entry] = {}
-        # When each owner's newest run ended (Unix time), and when this was recorded (monotonic time).
+        # Maps owners to the end of their newest run (Unix time) and the time when it was recorded (monotonic time).
         self._finished: dict[OwnerKey, tuple[float, float]] = {}
         # Owners without current cards stay open for late reports.
         self._waiting: dict[Entry, None] = {}

@@ -19,7 +19,7 @@ from telemetry_parsers.readings import Origin, Readings, Shape
 _Holder = TypeVar("_Holder")
 # A change of owners may be reported this late, because some tools are polled every 15 s.
 MAX_REPORT_DELAY_SECONDS = 60.0
-# After more changes of owners, all use so far is settled.
+# After more changes of owners, all use so far becomes final.
 _MAX_SPANS = 256
 # Records contain these metrics, too, although the accumulator does not integrate them.
 _UNLABELLED_METRICS = ("power_cap_watts", "memory_used_bytes", "memory_total_bytes", "memory_used_ratio")
@@ -45,7 +45,7 @@ class LedgerCard(Generic[_Holder]):
         self._curves: dict[str, array[float]] = {}
         self._events: list[tuple[float, str]] = []
         self.longest_segment = 0.0
-        # `_tallied_numbers` counts the array elements that `_preliminary` includes.
+        # The preliminary totals, and how many numbers of each curve they include.
         self._preliminary: Tallies[_Holder] = {}
         self._tallied_numbers: dict[str, int] = {}
         self._integrals: dict[str, Integral] = {}

@@ -30,7 +30,7 @@ _ENERGY = (ENERGY_COUNTED, ENERGY_ESTIMATED)
 # Records have separate fields for these metrics.
 _NOT_READINGS = frozenset({THROTTLED, *_ENERGY})
 MAX_GAPS = 16
-# Sources differ in the precision with which they report the time of a hook.
+# Sources report the time of a hook with different precision.
 START_TOLERANCE_SECONDS = 1.0
 OwnerKey = tuple[str, str]
 
@@ -59,7 +59,7 @@ class CardUse:
     tally: Tally = field(default_factory=Tally)
     # The use that the previous daemon recorded. Exposed counters begin at 0 with each daemon.
     tally_at_start: Tally = field(default_factory=Tally)
-    # A decrease of these values, even in the last digit, would look like a reset.
+    # The values last exposed. A decrease, even in the last digit, would look like a reset.
     exposed: Totals = Totals(0.0, None, None)
 
     def update(self, allocation: Allocation) -> None:

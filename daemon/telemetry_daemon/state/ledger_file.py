@@ -29,7 +29,7 @@ MAX_JOBS_BYTES = 16 << 20
 WRITE_SECONDS = 60.0
 # At most this many records wait while the disk is full.
 MAX_UNWRITTEN = 1024
-# If the daemon was killed, this much of the end of `jobs.jsonl` may repeat records of `ledger.json`.
+# If the daemon was killed, the last records of `jobs.jsonl` may also be in `ledger.json`.
 _TAIL_BYTES = 4 << 20
 _LOCK_TIMEOUT_SECONDS = 1.0
 

@@ -23,7 +23,7 @@ _Schema = Literal["telemetry.maintenance/1"]
 SCHEMA: _Schema = "telemetry.maintenance/1"
 MAX_SECONDS = 30 * 86_400.0
 MAX_REASON_LENGTH = 200
-# The end stays exposed this long, because alert rules ignore the events of maintenance that ended recently.
+# The end stays exposed this long, because alert rules ignore events during a maintenance that ended recently.
 _EXPOSED_AFTER_END_SECONDS = 86_400.0
 _MAX_FILE_BYTES = 1 << 16
 # A larger difference means that the wall clock was set.

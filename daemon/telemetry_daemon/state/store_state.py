@@ -35,7 +35,7 @@ class StoreState:
     sources: dict[str, SourceFacts] = field(default_factory=dict)
     awaited: dict[PollKey, str] = field(default_factory=dict)
     awaited_until: float = -math.inf
-    # If a plugin adds metrics, this object is replaced and not changed, because caches compare its identity.
+    # A plugin's metrics are added by replacing this object, because caches compare its identity.
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     pending_events: tuple[DeviceEvent, ...] = ()
     # Whether owners or steps have changed, so that the expensive counters must be polled.

@@ -40,7 +40,7 @@ def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
         root.removeHandler(handler)
     root.addHandler(_LineHandler(_LineWriter(descriptor), _RENDERERS[format], is_journal=is_journal))
     root.setLevel(level.upper())
-    # apscheduler also reports each run and each skipped run, which the poller already counts.
+    # Below this level, apscheduler logs each run and each skipped run, which the poller already counts.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 

@@ -14,7 +14,7 @@ from telemetry_parsers.past import Past
 
 # From this age on, the screen marks a state as old.
 MAX_SILENCE_SECONDS = 15.0
-# The screen shows a missing response before the request times out.
+# After this time, the screen shows that the response is missing, although the request has not timed out.
 PATIENCE_SECONDS = 4.0
 UNNOTICED_SECONDS = 0.8
 NOT_UNDERSTOOD = "the response is not valid"

@@ -115,7 +115,7 @@ class Follower(Feed):
             previous = self._snapshot
             if previous is not None:
                 updated = with_readings(previous, reported, columns, scales)
-                if self._focus.view is View.CARD:  # every second, this card is requested with all its sensors
+                if self._focus.view is View.CARD:  # a separate request updates this card every second
                     updated = _with_device_from(updated, previous, self._visible_id(previous))
                 self._snapshot = updated
                 self.latest.put_snapshot(updated)
@@ -153,7 +153,7 @@ class Follower(Feed):
         elif focus.view is View.CARD and self._snapshot is not None:
             self._fetch_card(client, self._visible_id(self._snapshot))
         else:
-            with self.latest.showing_delay():  # only so that the screen shows within two seconds if the daemon hangs
+            with self.latest.showing_delay():  # this request only shows within two seconds that the daemon hangs
                 client.get(HEALTH)
         if self._has_past and now - self._past_fetched_at >= SLOT_SECONDS:
             self._past_fetched_at = now

@@ -24,7 +24,7 @@ from telemetry_exporters.terminal.frames.model import NodeState
 from telemetry_parsers.past import SLOT_SECONDS, Past
 
 _CLOSE_SECONDS = 2.5
-# Frequent drawing would slow down the simulation of the history.
+# Drawing more often would slow down the simulation of the history.
 _FRAME_SECONDS = 0.25
 
 

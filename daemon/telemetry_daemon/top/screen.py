@@ -184,7 +184,7 @@ def _open_screen(environment: Mapping[str, str]) -> Iterator[_Screen]:
         terminal_type = environment.get("TERM") or "no name"
         raise CommandError(f"the terminal type {terminal_type} cannot move the cursor; set TERM, or {_ALTERNATIVE}")
     os.environ.setdefault("ESCDELAY", str(_ESCAPE_MILLISECONDS))
-    # While ^Z is ignored, curses does not install its own handler, which ignores ^Z while a frame is written.
+    # Curses' own handler ignores ^Z while a frame is written. Curses does not install it while ^Z is ignored.
     previous_handler = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
     window = curses.initscr()
     try:
@@ -235,7 +235,7 @@ class _Waker:
 
     def wake(self) -> None:
         """End the current or the next wait."""
-        with contextlib.suppress(OSError):  # the pipe is closed, or it is full and the wait ends anyway
+        with contextlib.suppress(OSError):  # the pipe is closed, or full, which ends the wait anyway
             os.write(self._write_end, b"!")
 
     def wait(self, seconds: float) -> None:

@@ -43,7 +43,7 @@ class UnixAddress:
 
 def local_socket_in(runtime_directory: str) -> Path:
     """Return the path of the Unix socket through which local users reach the site."""
-    # The name `web.sock` was an example for `web.listen_address`, so it may be in use.
+    # The name `web.sock` may be in use, because it was an example for `web.listen_address`.
     return Path(runtime_directory) / "local.sock"
 
 

@@ -234,7 +234,7 @@ def kernel_of_row(row: Row, work: Work) -> Kernel | None:
     calls, total, mean = row.count("calls"), row.time("total"), row.time("mean")
     if calls is None or total is None or total < 0 or not row.text("name"):
         return None
-    # Means are rounded to a nanosecond or to a few digits.
+    # Means may be rounded to a nanosecond or to a few digits.
     if mean is not None and abs(total - calls * mean) > calls + total * _ROUNDING:
         return None
     return Kernel(row.text("name"), work, calls, total, row.time("longest"))

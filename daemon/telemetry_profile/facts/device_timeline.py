@@ -30,7 +30,7 @@ from telemetry_profile.format_contract import (
 MAX_NAME_CHARACTERS = 1 << 16
 MAX_NAMES = 100_000
 OTHERS = "(others)"
-MAX_NS = 400 * 86_400 * 10**9  # only invalid timestamps result in longer times
+MAX_NS = 400 * 86_400 * 10**9  # longer times come from invalid timestamps
 _EARLIEST_NS, _LATEST_NS = -(2**62), 2**62
 _WORKS: tuple[Work, ...] = ("compute", "communication", "copy", "fused")
 LaunchKind = Literal["kernel", "graph", "copy"]

@@ -12,9 +12,9 @@ from telemetry_profile.facts.intervals import Executions, Interval, Intervals, s
 from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 
 _UNUSUAL_FACTOR = 2  # a first collective is unusual if it takes more than this many times as long as any other
-# A long gap has at least this share of the span and this length, so that a single host call causes none.
+# A gap is long if it has at least this share of the span and this length. A single host call causes shorter gaps.
 _MIN_GAP_SHARE, _MIN_GAP_NS = 0.05, 1_000_000
-_MIN_LAUNCHED = 0.5  # if launches are known for less of the work, the host's clock assigns it to steps
+_MIN_LAUNCHED = 0.5  # if launches are known for a smaller share of the work, the host's clock assigns it to steps
 
 
 class Splitter:
@@ -69,7 +69,7 @@ class Splitter:
         for piece_begin, piece_end in zip(edges[::2], edges[1::2], strict=True):
             if piece_end > piece_begin:
                 total_split = total_split.plus(self.split(piece_begin, piece_end))
-        # Gaps are not counted, because a gap may be long for a piece but not for the whole time.
+        # Gaps are not added up, because a gap that is long for a piece may not be long for the whole time.
         return replace(total_split, gaps=0, gap_ns=0)
 
 
@@ -170,7 +170,7 @@ class _WorkOfSteps:
         previous_end = max([self._earlier_end, *(end for begin, end in self._unlaunched if begin < first_begin)])
         ends = [max(end, work_end) for (_, end), work_end in zip(self._steps, self._work_ends, strict=True)]
         tails = [end - work_end for end, work_end in zip(ends, self._work_ends, strict=True)]
-        # The profiler stops during the last step, and so adds idle time: in Kineto's samples 80 ms to a 120 ms step.
+        # The profiler stops during the last step, which adds idle time: in Kineto's samples, 80 ms to a step of 120 ms.
         excess = tails[-1] - max(tails[:-1], default=tails[-1])
         if excess >= _min_gap(self._begins[-1], ends[-1]) and self._work_ends[-1] > self._begins[-1]:
             ends[-1] -= excess

@@ -26,7 +26,7 @@ from telemetry_profile.format_contract import Clue, Device, Facts, TraceReader, 
 
 _MAX_EVENTS = 100_000_000
 MAX_EVENT_BYTES = 32 * 2**20  # real events are far smaller
-_MAX_KEY_BYTES = 2**20  # larger values of keys are skipped
+_MAX_KEY_BYTES = 2**20  # a key's value is skipped if it is larger
 _NOT_READ = object()
 _EVENTS = "traceEvents"
 _STRUCTURE = re.compile(rb"[\"\[\]{},]")

@@ -25,7 +25,7 @@ _POSSIBLE_END = re.compile(rb"\}(?=\s*(,\s*\{\s*[\"}]|\]))")
 _LAST_PART_BYTES = 64 * 2**10
 _MAX_TRIES = 3
 _READ_ERRORS = (OSError, EOFError, zlib.error, NotReadError)
-NEAR_THE_END = 16  # a decoding error this close to the end means that the value is truncated
+NEAR_THE_END = 16  # if decoding fails this close to the end, the value is truncated
 
 _NEXT_EVENT = re.compile(r"\}\s*,\s*(?=\{\s*\")")
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')

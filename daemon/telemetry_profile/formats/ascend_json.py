@@ -37,7 +37,7 @@ _MATRIX_MARKS = ("Transport Type", "Transit Size(MB)", "Transit Time(ms)")
 _MEGABYTE = 10**6
 _SUM_OF_KINDS = "SDMA"  # the sum of HCCS, PCIE and SIO
 _KINDS = frozenset({"HCCS", "HCCS_SW", "PCIE", "RDMA", "ROCE", "STANDARD_ROCE", "SIO", "UB", _SUM_OF_KINDS})
-# Matches entries that repeat others: sums of groups, and calls that another entry of a matrix sums up.
+# Matches repeated values: the sum of a group, and calls that another entry of the matrix already includes.
 _REPEATS = re.compile(r"Total Op Info(@|\Z)|[-_](top|middle|bottom)\d*(@|\Z)")
 # Matches the end of a name with a call number, such as hcom_allReduce__445_0_1.
 _CALL = re.compile(r"(__\d+)?(_\d+)*\Z")
@@ -124,7 +124,7 @@ def _add_times(keys: tuple[str, ...], values: Mapping[str, Any], communication: 
     elapsed = _ns(times, "Elapse Time(ms)")
     if elapsed is None:
         return
-    # The innermost key is the rank if the file covers all ranks, otherwise the operation.
+    # If the file covers all ranks, the innermost key is the rank. Otherwise, it is the operation.
     is_ranked = len(keys) > 1 and bool(_RANK.match(keys[-1]))
     rank = communication.ranks.setdefault(int(keys[-1]) if is_ranked else None, _RankSums())
     step = next((match[1] for key in keys if (match := _STEP.match(key))), "")

@@ -160,7 +160,7 @@ def _split(compute: int | None, communication: int | None, exposed: int | None, 
 def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
     rows, ranks = CsvRows(lines, _STEP_HEADINGS), _StepsOfRanks()
     for row in rows:
-        if row.get("Type", "rank") != "rank":  # a stage, whose ranks have their own rows
+        if row.get("Type", "rank") != "rank":  # a stage: its ranks have their own rows
             continue
         step, exposed = row["Step"], cell_ns(row.get(_EXPOSED, ""), US)
         compute, communication, free = (cell_ns(row[name], US) for name in ("Computing", "Communication", "Free"))

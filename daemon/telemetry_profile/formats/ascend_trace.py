@@ -34,7 +34,7 @@ _ASCEND_CATEGORIES = frozenset(
     {"HostToDevice", "async_npu", "async_task_queue", "enqueue", "dequeue", "Iteration Time", "FP_BP Time"}
 )
 
-# Other types of tasks wait, signal or mark, such as NOTIFY_WAIT and EVENT_RECORD.
+# Tasks of other types, such as NOTIFY_WAIT and EVENT_RECORD, wait, signal or mark.
 _COMPUTE_TASK = re.compile(r"(AI_|AIC|AIV|MIX_|KERNEL_|VECTOR|CUBE|DSA|DVPP|FFTS|Other\Z)")
 _COPY_TASK = re.compile(r"(MEMCPY|SDMA|PCIE_DMA|ASYNC_MEMCPY)")
 _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
@@ -42,7 +42,7 @@ _DEVICE_IN_NAME = re.compile(r"(?:msprof|hccl|task_time|step_trace)_(\d{1,4})_\d
 # Matches the end of a name with a call number, such as hcom_allReduce__428_0_1.
 _CALL_NUMBER = re.compile(r"__\d+(_\d+)*(@.*)?\Z", re.DOTALL)
 _PROFILER_RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # the profiler itself marks these ranges
-_MAX_RANK = 2**16  # if a task has no partner, all bits of the partner's rank are set
+_MAX_RANK = 2**16  # without a partner, a task has a partner rank with all bits set
 _DATA_WAIT = "Data_aug Bound"
 
 

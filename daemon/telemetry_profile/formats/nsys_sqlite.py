@@ -27,7 +27,7 @@ _COPIES: Mapping[int | None, str] = {
 _VERSION = re.compile(r"_v\d+(_ptsz|_ptds)?\Z")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
 
-# The values of _EXECUTION_COLUMNS, the name and kind of work, the grid, and the block.
+# An execution: (values of _EXECUTION_COLUMNS, (name, kind of work), grid, block).
 _Execution = tuple[Sequence[Any], tuple[str, Work], str, str]
 
 

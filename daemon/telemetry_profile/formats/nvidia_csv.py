@@ -147,7 +147,7 @@ _RAW_HEADINGS = {"ID", "Kernel Name"}
 _LONG_HEADINGS = {"ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"}
 _MEASURED = ("gpu__time_duration_measured_wallclock", "gpu__time_duration_measured_user")
 _DURATIONS = ("gpu__time_duration.sum", "Duration", *_MEASURED)
-# The theoretical occupancy is used, and not the measured one, because other profilers report only estimates.
+# Other profilers only estimate the occupancy, so the theoretical one is used instead of the measured one.
 _OCCUPANCY = ("sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy")
 _GROUPS = re.compile(r"\d{1,3}(?P<sign>[.,'’\u202f ])\d{3}((?P=sign)\d{3})*\Z")
 _NANOSECONDS = ("ns", "nsecond")

@@ -13,7 +13,7 @@ from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.format_contract import Card, Clue, Device, Facts, Split, TextFormat
 
 _RUN_ROLES = ("name", "begin", "end")
-# Rows of host operations, such as memory allocation, may name a device.
+# Matches operations of the host. Their rows may name a device, for example for memory allocation.
 _HOST_KIND = re.compile(r"MEMORY_ALLOC|SCRATCH|PAGE_MIGRATION|\w*_API")
 _ONLY_KERNELS = "memory copies are in another file, so the idle time is unknown"
 
@@ -120,7 +120,7 @@ RUNS = TextFormat("runs-csv", "rocprofv3", _recognises_runs, _read_runs)
 
 _SUM_ROLES = ("name", "calls", "total")
 _HEADING = re.compile(r'"?Name"?,"?Calls"?,"?TotalDurationNs"?', re.IGNORECASE)
-# Does not match collective kernels, although their names begin like functions of the runtimes.
+# Matches functions of the runtimes, but not collective kernels, whose names begin in the same way.
 _HOST = re.compile(
     r"(__)?hip[A-Z]\w*\Z|hsa_\w+\Z|(roctx|rocdecode|rocjpeg|(nccl|rccl|mscclpp)(?!(Dev)?Kernel)[A-Z]|MPI_)\w*\Z"
 )
@@ -132,7 +132,7 @@ _HOST_DOMAIN = re.compile(
 _HOST_FILE = re.compile(
     r"(marker|hip|hsa|rccl|rocdecode|rocjpeg|mpi|memory_allocation|scratch_memory)(_api)?_stats", re.IGNORECASE
 )
-# rocprof lists a total and, among copies, barriers and markers.
+# rocprof lists a total. Among copies, it also lists barriers and markers.
 _SKIPPED = frozenset({"Total", "Unknown command type"})
 
 

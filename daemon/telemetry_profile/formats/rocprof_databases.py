@@ -150,7 +150,7 @@ ROCPD = DatabaseFormat("rocpd", "rocprofv3", _recognises_rocpd, _read_rocpd)
 
 
 _TIMES = ("BeginNs", "EndNs")
-# (table, name column, card column). The table of counters is used if the trace is missing.
+# Each row: (table, name column, card column). If the trace is missing, the table of counters is used.
 _KERNEL_TABLES = (("OPS", "Name", "dev-id"), ("KERN", "KernelName", "gpu-id"))
 # Barriers in a queue only wait, and are ignored.
 _BARRIERS = ("<barrier packet>", "Marker")

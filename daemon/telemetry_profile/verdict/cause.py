@@ -61,7 +61,7 @@ class Evidence:
 
     ranks: Sequence[UsualStep]
     hints: Sequence[Hint]
-    names: str = ""  # what sentences call `ranks` if the files contain more ranks
+    names: str = ""  # what the sentences call these ranks if the files contain other ranks, too
 
     def total(self, field_name: str) -> int | None:
         """Return the sum of a `Split` field over the ranks, or None if any value is unknown."""

@@ -30,7 +30,7 @@ _INNER_FOLDER = re.compile(
 )
 # rocprof puts a process name before `_kernel_stats.csv` or `.copy_stats.csv`.
 _PROCESS = re.compile(r"(.+?)_(?:kernel|memory|domain|\w+_api|counter|results)[_.]|([^.]+)\.(?:\w*stats\.csv|json|db)")
-_SUMS_OF_PROGRAM = "sums-csv"  # if such a file has kernels, these are all kernels of its program
+_SUMS_OF_PROGRAM = "sums-csv"  # if such a file has kernels, it has all kernels of its program
 _NUMBER = re.compile(r"\d+\Z")
 _CardOrSplit = TypeVar("_CardOrSplit", Card, Split)
 # MindSpore up to 1.3 numbers files in `cluster_profiler/ALIAS/profiler/…` by card, not by rank.
@@ -142,7 +142,7 @@ def _group_by_card(parts: Sequence[_DeviceInFile]) -> list[list[_DeviceInFile]]:
         if part.device.card.index is not None:
             indices.setdefault(owner, set()).add(part.device.card.index)
     for part, owner in owners:
-        # If an owner has only one numbered card, the owner's parts without a card number belong to this card.
+        # If an owner has at most one card number, the owner's parts without a card number belong to that card.
         index = part.device.card.index if len(indices.get(owner, ())) > 1 else None
         groups.setdefault((*owner, index), []).append(part)
     return list(groups.values())
@@ -156,7 +156,7 @@ def _rank_keys(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
         for part in untimed
         for work in [str(kernel.work) for kernel in part.device.kernels] or [""]
     }
-    # If several folders have results without times for one rank, format and kind of work, these are separate jobs.
+    # If several folders have untimed results for the same rank, format and kind of work, these are separate jobs.
     counts = Counter(result[:3] for result in results)
     repeated = {None, *(rank for (rank, _, _), count in counts.items() if count > 1)}
     for part in parts:

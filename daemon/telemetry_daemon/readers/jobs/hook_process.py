@@ -59,7 +59,7 @@ def _run_as_child(run_command: Callable[[], int], output_descriptor: int, error_
         null_descriptor = os.open(os.devnull, os.O_RDWR)
         for descriptor, stream in ((null_descriptor, 0), (output_descriptor, _STDOUT), (error_descriptor, _STDERR)):
             os.dup2(descriptor, stream)
-        # The old stream objects may rely on the position in the replaced files.
+        # The old streams may remember their position in the replaced files.
         sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (_STDOUT, _STDERR))
         with suppress(SystemExit):  # argparse has printed a usage error or the help text
             run_command()

@@ -25,7 +25,7 @@ from telemetry_parsers.owners.job_maps import CALL as JOB_MAP
 _TEXT_FIELDS = ("id", "name", "job_name", "sluid", "user", "account", "partition")
 _MAX_DEVICES = 256
 _MAX_MAP_BYTES = 16 << 10
-# A file that was read within a tick of its change is read again, because a later write may have the same timestamp.
+# If a file was read within a tick of its change, it is read again: a later write may have the same timestamp.
 _TICK_SECONDS = 1.0
 # An ended job is reported for this long.
 _REPORTED_SECONDS = 60.0

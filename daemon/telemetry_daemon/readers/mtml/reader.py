@@ -15,7 +15,7 @@ from telemetry_parsers.typing_names import TYPE_CHECKING
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# Initialisations leak memory, and attempts to open a lost card may block.
+# The pause between attempts. Initialisations leak memory, and opening a lost card may block.
 _PAUSE_SECONDS = 30.0
 _MAX_CARDS = 256
 

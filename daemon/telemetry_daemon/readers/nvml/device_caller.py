@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 DENIED_RETRY_SECONDS = 600.0
 # A GPU is considered lost if a poll begins with this many generic errors.
 _MAX_GENERIC_ERRORS = 3
-# These tuples are shared to save memory, because many link fields are not supported.
+# Many link fields are not supported, so sharing their tuples saves memory.
 _DISABLED = {code: (code, math.inf) for code in codes.FIELD_DISABLING_ERRORS}
 
 
@@ -38,7 +38,7 @@ class DeviceCaller:
         self._nvml = nvml
         self._clock = clock
         self._disabled: dict[str, tuple[int, float]] = {}
-        # The keys of calls with a fallback that have worked at least once.
+        # The keys of calls that have a fallback, but have worked at least once.
         self._working_keys: set[str] = set()
         self._has_succeeded = False
         self._generic_errors = 0

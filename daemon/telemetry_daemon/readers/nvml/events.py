@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 XID = 0x8
 MIG_CONFIGURATION = 0x100
 _EVENT_TYPES = XID | MIG_CONFIGURATION
-# A wait is this short because it cannot be interrupted, and a worker must exit within half a second.
+# The wait cannot be interrupted, and a worker must exit within half a second.
 WAIT_MILLISECONDS = 400
 _MAX_BACK_OFF_SECONDS = 30.0
 _JOIN_SECONDS = 2.0
@@ -114,7 +114,7 @@ class EventReceiver:
                 back_off = 0.0
                 self._store_event(event)
             elif not self._is_waiting:
-                # With a lost GPU, the call returns at once, so the thread pauses.
+                # If a GPU is lost, the wait returns at once, so the thread pauses.
                 back_off = min(2 * back_off or 1.0, _MAX_BACK_OFF_SECONDS)
                 self._stopped.wait(back_off)
 

@@ -144,7 +144,7 @@ LINK = (
 TRAFFIC = ("data_tx_kib", "data_rx_kib", "tx_bytes", "rx_bytes")
 # Some drivers report these fields only for all links together.
 LINKS_TOGETHER = (*TRAFFIC, "recovery_events", "receive_errors", "transmit_discards")
-# Maps a driver version to the number of the first slowdown field. Before 575, these numbers had another meaning.
+# Maps a driver version to the number of its first slowdown field. Before 575, these numbers had another meaning.
 _FIRST_REASON_SINCE: Mapping[tuple[int, int], int] = {(575, 0): 251, (580, 82): 269}
 _REASONS = ("sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake_slowdown")
 
@@ -176,12 +176,12 @@ def plain_value(raw: FieldValue, field: Field) -> Plain:
     _, _, timestamp, _, value_type, code, payload = raw
     if code:
         return error_result(code)
-    # While ECC is off, the timestamp and type of a counter are 0 (DCGM's bug 2009232).
+    # While ECC is off, the timestamp and type of a counter are 0 (DCGM bug 2009232).
     if timestamp == 0 and value_type == _DOUBLE:
         return None
     if field.wraps and value_type == _UNSIGNED_INT:
         return error_result(codes.NOT_SUPPORTED)
-    if field.is_counter and value_type == _DOUBLE:  # some counters have a wrong type (DCGM's bug 2032468)
+    if field.is_counter and value_type == _DOUBLE:  # some counters have a wrong type (DCGM bug 2032468)
         value_type = _UNSIGNED_LONG_LONG
     if value_type >= len(_VALUE_STRUCTS):
         return error_result(UNREADABLE)

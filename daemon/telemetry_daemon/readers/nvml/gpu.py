@@ -137,7 +137,7 @@ class Gpu:
     def read_processes(self) -> dict[str, Plain]:
         """Read the processes. In MIG mode, read them by instance."""
         lists = self._context.process_lists
-        if self._instances:  # the GPU's own list needs privileges
+        if self._instances:  # in MIG mode, the GPU's own list needs privileges
             return {"instances": self._read_instances(lambda instance: instance.read_processes(lists))}
         # Utilization is read before the lists, so a listed process without samples was idle.
         utilization = self._process_utilization.read(self._caller)

@@ -25,7 +25,7 @@ _SUFFIXES = ("_v3", "_v2")
 _FIRST_CAPACITY = 64
 _UNKNOWN_BYTES = (1 << 64) - 1
 _NO_INSTANCE = (1 << 32) - 1
-# Drivers in this range write entries that are 8 bytes too long, which makes the PIDs wrong.
+# Drivers in this range write 8 extra bytes per entry, so the PIDs are wrong.
 _LONGER_ENTRIES = ((535, 43), (535, 86))
 _MAX_NAME_LENGTH = 256
 # The names of DCGM's service and of the exporter that contains DCGM.

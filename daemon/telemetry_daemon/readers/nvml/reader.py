@@ -22,7 +22,7 @@ _INIT_NO_GPUS = 1
 # An initialisation takes half a second of CPU time on a node with eight GPUs.
 _FIRST_PAUSE_SECONDS = 5.0
 _MAX_PAUSE_SECONDS = 60.0
-# A session that has worked for this long is replaced at once after a failure.
+# A session that failed after working for this long is replaced at once.
 _MIN_WORKING_SECONDS = 60.0
 # Only a new initialisation finds new MIG instances and the first GPU of a node.
 _MIN_OUTDATED_SECONDS = 5.0

@@ -18,7 +18,7 @@ from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# The pause before the next search for a lost GPU doubles up to five minutes.
+# The pauses between searches for a lost GPU double up to five minutes.
 _FIRST_PAUSE_SECONDS = 30.0
 _MAX_PAUSE_SECONDS = 300.0
 # The search for DCGM reads the names of all processes, which takes milliseconds.

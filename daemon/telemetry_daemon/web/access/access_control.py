@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # saves 4.4 MiB in a daemon without TLS
     import ssl
 
 CHECK_INTERVAL_SECONDS = 1.0
-# OpenSSL's limit of 20,000 cached sessions cannot be changed, so the context is replaced.
+# With more sessions, the context is replaced, because OpenSSL's limit of 20,000 cached sessions cannot be changed.
 MAX_TLS_SESSIONS = 1000
 SETTLING_SECONDS = 0.5
 _TLS_HANDSHAKE_RECORD = 0x16

@@ -19,11 +19,11 @@ _VERSIONS = {
     "TLS12": ssl.TLSVersion.TLSv1_2,
     "TLS13": ssl.TLSVersion.TLSv1_3,
 }
-# Like Mozilla's configuration "intermediate", this default has forward secrecy and authenticated encryption.
+# As in Mozilla's "intermediate" configuration, these ciphers have forward secrecy and authenticated encryption.
 _DEFAULT_CIPHERS = tuple(
     name for name in CIPHER_SUITES.values() if name.startswith("ECDHE") and ("GCM" in name or "POLY1305" in name)
 )
-# TLS 1.0 and 1.1 have no authenticated encryption, so only forward secrecy is required.
+# TLS 1.0 and 1.1 have no ciphers with authenticated encryption, so forward secrecy is sufficient.
 _DEFAULT_OLD_CIPHERS = tuple(name for name in CIPHER_SUITES.values() if name.startswith("ECDHE"))
 _VERIFY_MODES = {
     ClientCertificate.NOT_ASKED_FOR: ssl.CERT_NONE,

@@ -215,7 +215,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if refusal is None and not request.query:
             self._handle_request(request)
-        elif refusal is None:  # clients take turns, because responses to queries are not cached
+        elif refusal is None:  # responses to queries are not cached, so clients take turns
             self._shared.turn_queue.schedule(self.caller.client, self, functools.partial(self._handle_request, request))
         else:
             self._queue_response(refusal, is_final=False)

@@ -184,7 +184,7 @@ def _listen_beside(
     except OSError as error:
         if error.errno != errno.EADDRINUSE or not old_listeners:
             raise
-        # The option is cleared after `listen`, because otherwise a second daemon could use the port.
+        # SO_REUSEPORT is cleared after `listen`. Otherwise, a second daemon could use the port.
         sockets = [listening_socket, *(old.socket for old in old_listeners)]
         for listener in sockets:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

@@ -21,7 +21,7 @@ LINGER_BYTES = 1024 * 1024
 MAX_CONNECTIONS = 512
 # Connections are in progress for milliseconds, so the oldest ones probably belong to attackers.
 MAX_IN_PROGRESS = 256
-MAX_SHARE = 0.25  # above the limits, clients with a larger share of the connections lose theirs first
+MAX_SHARE = 0.25  # above the limits, clients with more than this share of the connections lose theirs first
 MIN_CONNECTIONS = 8
 # The smallest send buffer in Linux fills soon if a client does not read.
 STREAM_BYTES = 4608

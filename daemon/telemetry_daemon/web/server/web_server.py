@@ -157,7 +157,7 @@ class WebServer:
             await asyncio.sleep(CLOSING_CHECK_SECONDS)  # lets connections send their last bytes
         for connection in connections.all():
             connection.abort()
-        await asyncio.sleep(0)  # the transports close their sockets in this round
+        await asyncio.sleep(0)  # gives the transports a round of the loop to close their sockets
 
     def _accept_on(self, listeners: Sequence[Listener]) -> None:
         for listener in listeners:
