@@ -181,7 +181,7 @@ class _Validator:
 
     def _is_valid(self, reading: MergedReading) -> bool:
         is_valid = self.fault(reading) is None and reading.label.isprintable()
-        # Only the metric and the label are remembered, because `are_valid` checks each number itself.
+        # The numbers are not remembered, because `are_valid` checks them each time.
         if is_valid and not isinstance(reading.value, Absent) and self._metrics[reading.metric].kind != "info":
             self._valid_keys.add((reading.metric, reading.label))
         return is_valid

@@ -34,7 +34,7 @@ _ALERT_LABELS = frozenset({"alertname", "alertstate", "severity"})
 # Inference servers' counters have these labels.
 _INFERENCE_LABELS = frozenset({"namespace", "pod", "model_name"})
 _RANK_LABELS = frozenset({"rank", "server"})
-# Labels that panel queries build from other labels to name a series.
+# Labels that panel queries create to name their series.
 _NAME_LABELS = frozenset({"card", "node"})
 _GROUPING_LABELS = (
     _DEVICE_LABELS | _INFO_LABELS | _RANK_LABELS | _ALERT_LABELS | _NAME_LABELS | _INFERENCE_LABELS

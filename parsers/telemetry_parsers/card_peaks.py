@@ -61,7 +61,7 @@ class Model(NamedTuple):
     """A row of the model table: one card model's names and quoted rates."""
 
     names: tuple[str, ...]
-    pci_ids: tuple[str, ...]  # `vendor:device`; an id that several models share identifies none of them
+    pci_ids: tuple[str, ...]  # `vendor:device`; an id in several rows does not identify a model
     architecture: str
     units: int  # multiprocessors or compute units of one listed device
     quoted: tuple[tuple[str, QuotedRate], ...]

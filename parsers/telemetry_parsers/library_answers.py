@@ -76,7 +76,7 @@ class LibrarySpec:
     name: str
     source: str
     vendor: str
-    devices: str  # in lower case, the key of the list of devices in an answer
+    devices: str  # the key of the device list in an answer, in lower case
     max_devices: int  # the maximum number of devices of a node
     absences: Mapping[int, Absent]  # maps known error numbers to reasons for a missing value
 

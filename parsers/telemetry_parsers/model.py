@@ -84,7 +84,7 @@ class Files:
     globs: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     binary: tuple[str, ...] = ()
-    skip_when: tuple[tuple[str, str], ...] = ()  # (name, text): skip a folder whose file `name` contains `text`
+    skip_when: tuple[tuple[str, str], ...] = ()  # (name, text): a folder is skipped if its file `name` contains `text`
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class Event:
     code: str
     text: str = ""
     wall_time: float | None = None
-    is_ongoing: bool = False  # True for a state, such as an error code, which is counted once however long it lasts
+    is_ongoing: bool = False  # True for a lasting state, such as an error code, which is counted only once
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class Report:
     facts: tuple[tuple[str, str], ...] = ()
     index_space: str = ""
     form: Form = "text"  # the merge prefers data to JSON, and JSON to text
-    is_cut: bool = False  # the device list may be truncated, so a missing device is not lost
+    is_cut: bool = False  # the device list may be truncated, so a missing device is not necessarily lost
     claims: tuple[Claim, ...] = ()
     tasks: tuple[Task, ...] = ()
     steps: tuple[StepCounts, ...] = ()
@@ -281,7 +281,7 @@ class MergedDevice:
     serial: str | None = None
     driver: str | None = None
     up: bool | None = True
-    last_read: float | None = None  # while its sources fail, the Unix time of the last list that contained the device
+    last_read: float | None = None  # the Unix time of the last list with the device, if its sources now fail
     parent: str | None = None
     partition: str | None = None
     simulated: bool = False

@@ -104,7 +104,7 @@ class Allocation:
     """The allocation of a device to an owner."""
 
     owner: Owner
-    share: float  # share of the whole card; the shares of a card add to at most 1
+    share: float  # share of the whole card; a card's shares add up to at most 1
     basis: Basis
     is_allocated: bool  # a source claims the device for the owner
     is_used: bool | None  # the owner has processes on the device; None if unknown

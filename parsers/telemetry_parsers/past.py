@@ -27,7 +27,7 @@ def _unlabelled(labels: Sequence[str]) -> Sequence[str]:
     return [label for label in labels if not label]
 
 
-# Maps each metric that has a history to a function that selects labels. The highest value of these labels is kept.
+# Maps each metric with a history to a function that selects labels. The highest of their values is kept.
 _LABEL_SELECTORS: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = {
     "temperature_celsius": lambda labels: [label for label in labels if is_main_sensor(label)],
     "power_watts": _unlabelled,

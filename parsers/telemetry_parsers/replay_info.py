@@ -10,6 +10,6 @@ class ReplayInfo:
     """The replayed recording, the recorded time that is `shown`, and the player's state (`how`)."""
 
     wall_time: float
-    hostname: str = ""  # missing from masked recordings
+    hostname: str = ""  # empty if the recording is masked
     shown: float | None = None
     how: str = ""

@@ -17,7 +17,7 @@ ALL_BITS = frozenset(
         *(2**63 - 16 + n for n in range(16)),
     }
 )
-# Greater than any real count, but less than 2^63-1 and 2^64-1 as floats.
+# Greater than any real count, but less than the floats of 2^63-1 and 2^64-1.
 MAX_COUNT = 9e18
 
 _LARGEST_INTS = (2.0**31 - 1, 2.0**32 - 1)

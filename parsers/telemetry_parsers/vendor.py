@@ -28,7 +28,7 @@ class Card:
     cap_watts: float
     graphics_mhz: tuple[int, int]  # (lowest, highest) clock; `memory_mhz` has the same form
     memory_mhz: tuple[int, int]
-    full_load_celsius: float  # die temperature, as is `slowdown_celsius`
+    full_load_celsius: float  # temperature of the die, like `slowdown_celsius`
     slowdown_celsius: float
     pcie_generation: int
     links: int = 0
@@ -118,7 +118,7 @@ class NodePool:
     classes: tuple[str, ...]
     labels: tuple[str, ...] = ()  # node labels, in addition to those with the PCI vendor id and `classes`
     runtime_class: str = ""
-    privileged: bool = False  # a privileged pool is off by default
+    privileged: bool = False  # privileged pods, which are disabled by default
     mounts: tuple[Mount, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
 
@@ -133,7 +133,7 @@ class Vendor:
     nodes: tuple[DeviceNodes, ...]
     permissions: str  # the permissions that the daemon's user needs, shown in docs/install.md
     pool: NodePool
-    demo: Demo  # simulated cards with the label value `word`
+    demo: Demo  # simulated cards whose label `vendor` is `word`
     other_demos: tuple[tuple[str, Demo], ...] = ()  # (another value of the label `vendor`, simulated cards)
     missing_metrics: tuple[tuple[str, str], ...] = ()  # (core metric that no known output contains, reason)
     other_tools: tuple[tuple[str, str], ...] = ()  # (other program of the vendor, source with the same readings)

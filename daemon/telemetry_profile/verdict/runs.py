@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from telemetry_profile.verdict.combine import Member
 
-_MAX_RUNS = 50  # a card is compared only with the latest runs, because the cards are in chronological order
+_MAX_RUNS = 50  # the cards are sorted by start time, so a card is unlikely to belong to an older run
 _MAX_GAP_NS = 600 * 10**9  # ranks of one job are profiled within minutes of each other
 
 
@@ -53,7 +53,7 @@ def _may_be_one_job(members: Iterable[Member]) -> bool:
         for member in members
     }
     unranked = [index for rank, index, _ in owners if rank is None]
-    is_ambiguous = None in unranked and len(unranked) > 1  # a card without a number may be any card
+    is_ambiguous = None in unranked and len(unranked) > 1  # a card without an index may be any of the cards
     return not is_ambiguous and len({owner[:2] for owner in owners}) == len(owners)
 
 

@@ -25,7 +25,7 @@ class Status(enum.IntEnum):
 # WARNING comes before UNKNOWN, because the cause of a warning is known.
 _WORST_FIRST = (Status.CRITICAL, Status.WARNING, Status.UNKNOWN, Status.OK)
 _STATUS_BY_SEVERITY = {Severity.BAD: Status.CRITICAL, Severity.WARNING: Status.WARNING}
-# The status of this condition is UNKNOWN. The status of other quiet conditions is OK.
+# A quiet condition with this word has the status UNKNOWN. Other quiet conditions have the status OK.
 _UNKNOWN_WORD = "unknown"
 _STATUS_BY_STATE = {"stuck": Status.CRITICAL, "failed": Status.UNKNOWN}
 

@@ -15,7 +15,7 @@ from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS, is_main_sens
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot
 from telemetry_parsers.readings import Readings, Shape
 
-# Maps a metric to its labels, each with the index of the label's value in `Readings.values`.
+# Maps each metric to the pairs (label, index of the label's value in `Readings.values`).
 Positions = Mapping[str, tuple[tuple[str, int], ...]]
 
 
@@ -105,7 +105,7 @@ TEMPERATURES = (
     "temperature_shutdown_celsius",
 )
 _is_inner_sensor = re.compile(pattern("inner_sensors")).fullmatch
-# Alerts start and end late, because Prometheus scrapes the event first, and evaluates alerts once a minute.
+# Alerts start and end later than events, because Prometheus must first scrape the event and then evaluate the alert.
 _ALERT_DELAY_SECONDS = 120.0
 # A limit or a size does not prove that the device was read.
 PROOF_OF_READING = ("temperature_celsius", "power_watts", "memory_used_bytes", "memory_used_ratio", "utilization_ratio")

@@ -72,7 +72,7 @@ _REMEDIES: Mapping[Reason, str] = {
     "internal": "this is a bug in device telemetry; please report it with a recording (`telemetry record`)",
 }
 _RESTARTED_WORKER = "the worker process that reads the library is restarted automatically"
-# Maps the source of a vendor's library to the vendor's tool, which uses the same driver.
+# Maps the source for a vendor's library to the vendor's tool. The library and the tool use the same driver.
 _TOOLS_BY_LIBRARY = {"nvml": "`nvidia-smi`", "mtml": "`mthreads-gmi`"}
 _LIBRARY_REMEDIES: Mapping[Reason, str] = {
     "timeout": f"{_RESTARTED_WORKER}; if {{tool}} hangs as well, the driver hangs: see `dmesg`, then reset the device or reboot",

@@ -58,7 +58,7 @@ class Condition:
     metrics: tuple[str, ...]  # the metrics that `evidence` reads
     evidence: Evidence
     remedy: str = ""
-    alert: str = ""  # the alert for the same condition
+    alert: str = ""  # the name of the Prometheus alert with the same condition
 
 
 _bad = partial(Condition, Severity.BAD)
@@ -142,7 +142,7 @@ def judge(snapshot: Snapshot) -> Verdict:
     verdict = {}
     conditions: dict[int, tuple[tuple[int, Condition], ...]] = {}
     for view in device_views(snapshot, _READ_METRICS):
-        # Devices of a model usually share a `positions` object, so conditions are selected once per object.
+        # Devices of the same model usually share a `positions` object, so conditions are selected once per object.
         shared_id = id(view.positions)
         if shared_id not in conditions:
             conditions[shared_id] = tuple(

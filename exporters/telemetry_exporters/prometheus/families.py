@@ -20,7 +20,7 @@ _IDENTITY = attrgetter(
     *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),
     *("simulated", "replayed", "facts", "current_model", "up"),
 )
-# Maps a device's `up` to the values before its readings: those of `info` and `up`, or of `unread` alone.
+# Maps a device's `up` to the values that precede its readings: `info` and `up`, or only `unread`.
 _PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (1.0, 0.0), None: (1.0,)}
 
 
@@ -42,7 +42,7 @@ class SeriesNames:
     devices: tuple[tuple[object, tuple[ReadingKey, ...]], ...] = ()
     host: tuple[ReadingKey, ...] = ()
     daemon: tuple[tuple[tuple[str, Labels], ...], ...] = ()
-    # All sources, even without samples: a new duplicate must change the names, so that it is reported as a problem.
+    # Includes sources without samples, so that a new duplicate source changes the names and is reported as a problem.
     sources: tuple[tuple[str, tuple[str, ...]], ...] = ()
     owner_labels: tuple[Labels, ...] = ()  # the owner labels of each device
 
@@ -167,7 +167,7 @@ def _device_series_names(
     labels = (*identity, *owner)
     shared = SharedLabels(labels)
     if device.up is not None:
-        yield "info", SharedLabels((*identity, *info_labels(device))), ""  # no owner labels: new owners would end it
+        yield "info", SharedLabels((*identity, *info_labels(device))), ""  # continues after a change of owner
         yield "up", shared, ""
     else:
         yield "unread", shared, ""

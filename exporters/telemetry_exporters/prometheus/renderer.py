@@ -62,7 +62,7 @@ def _with_exponent(value: float) -> str:
     digits = repr(value)
     point = digits.find(".")
     if point <= 1:
-        return digits  # `repr` has already used an exponent
+        return digits  # these digits already have an exponent
     mantissa = f"{digits[0]}.{digits[1:point]}{digits[point + 1 :]}".rstrip("0.")
     return f"{mantissa}e+{point - 1:02d}"
 

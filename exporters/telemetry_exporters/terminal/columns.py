@@ -19,9 +19,9 @@ _T = TypeVar("_T")
 _ReadText = Callable[[_T], str | None]
 _Widths = dict[int, int]  # maps the position of a column to its width
 GAP = "  "
-# From this priority number on, columns are omitted if no visible row has a value.
+# Columns with this priority number or a higher one are omitted if no visible row has a value.
 OPTIONAL = 11
-# Names shrink to _NAME_WIDTH before columns are dropped, and to _MIN_NAME afterwards.
+# Names are cut to _NAME_WIDTH before any column is dropped. Afterwards, they may be cut to _MIN_NAME.
 _MIN_NAME, _NAME_WIDTH = 8, 24
 # A string is split into words and numbers, so that "2" comes before "10".
 Rank = float | tuple[str | int, ...]
@@ -51,10 +51,10 @@ class Column(Generic[_T]):
     cell: Callable[[_T], Cell]
     rank: Callable[[_T], Rank | None]  # returns a row's sort key, or None if the row has no value
     priority: int  # columns with the highest number are dropped first
-    min_width: int = 0  # the width to which texts may be cut, or 0 if they may not
+    min_width: int = 0  # the smallest width to which texts may be cut, or 0 if texts must not be cut
     name_width: int = 0  # the width to which names are cut before other columns are dropped
     usual_width: int = 0  # the minimum width, which keeps the column steady while numbers change
-    group: str = ""  # of the columns in a group, only the widest that fits is shown
+    group: str = ""  # only the widest column of each group that fits is shown
     is_text: bool = False
     has_history: bool = False  # whether the history keeps the column's values
     max_width: int = 0  # the maximum width of a drawing, or 0 if the column is not a drawing

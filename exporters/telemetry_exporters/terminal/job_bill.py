@@ -20,7 +20,7 @@ _HOUR, _KWH = 3600.0, 3.6e6
 _MAX_TEXT_LENGTH = 48
 # Marks a key that is present only for some groupings.
 _GROUPING_KEY = {"left_out": True}
-# The CSV keeps the old name of unallocated use, because programs search for the name.
+# In CSV, unallocated use keeps its old name `(nobody)`, because existing programs search for this name.
 _UNALLOCATED, _UNALLOCATED_IN_CSV, _TOTAL = "(unallocated)", "(nobody)", "(total)"
 
 Grouping = Callable[[JobRecord], tuple[str, ...]]

@@ -24,7 +24,7 @@ from telemetry_exporters.text import cut, display_width, pad_left, pad_right, wr
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot, Value
 
-# Narrow tables have one blank between columns. `_UNLIMITED` replaces a width of 0.
+# Narrow tables have only one blank between columns. A width of 0 is replaced with `_UNLIMITED`.
 _NARROW, _UNLIMITED = 60, 1_000_000
 _COLUMNS = tuple(
     replace(column, priority=OPTIONAL) if column.heading == VENDOR.heading else column for column in DEVICE_COLUMNS

@@ -54,7 +54,7 @@ def _build_variable(name: str, label: str, series: str, *, has_all: bool) -> Que
 
 
 _ANNOTATION_STEP = "60s"
-# A value from the previous hour is not annotated again, for example after an outage.
+# Annotations compare a value with the last value of the previous hour, so an outage does not repeat them.
 _PREVIOUS_HOUR = "[1h] offset $__interval"
 
 
@@ -102,7 +102,7 @@ _ANNOTATIONS = (
 
 
 def _annotations(*, has_all_alerts: bool) -> list[AnnotationQuery]:
-    # Annotations for all warnings in a fleet would hide the panels.
+    # The many annotations for the warnings of a whole fleet would hide the panels.
     severity = "" if has_all_alerts else ',severity="critical"'
     return [
         _Annotation(name, color, query(promql.replace("SEVERITY", severity)).expression, title, text)

@@ -29,7 +29,7 @@ _NOT_REPORTED = "n/a"
 GREEN, YELLOW, RED, BLUE = "green", "yellow", "red", "blue"
 # _NEUTRAL is for a number that is neither good nor bad, GREY for an unknown state.
 _NEUTRAL, GREY = "text", "#6b7078"
-_Builder = Any  # because the SDK's builders have no useful common type
+_Builder = Any  # the SDK's builders have no useful common type
 Steps = Sequence[tuple[float | None, str]]
 Words = Mapping[str, tuple[str, str]]
 

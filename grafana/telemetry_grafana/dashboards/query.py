@@ -35,7 +35,7 @@ _NAMED_AFTER_VENDOR = "(?i)" + "|".join(f"{word} ({word}.*)" for word in VENDOR_
 _GROUPS = "".join(f"$${group + 1}" for group in range(len(VENDOR_WORDS)))
 # The number of series that fit into a legend.
 _MAX_SERIES = 8
-# Grafana cuts long names at the end, so the node comes last. The blank makes room for wide characters.
+# Grafana cuts long names at the end, so the node comes last. The blank at the end leaves room for wide characters.
 RANKED = "{{vendor}} {{device}} {{instance}} "
 
 

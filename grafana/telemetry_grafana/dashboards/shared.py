@@ -21,7 +21,7 @@ from telemetry_grafana.promql import CARD, DEVICE, NODE, PARTITIONS
 BY_CARD = f"by ({DEVICE})"
 CARD_LABELS = ("instance", "vendor", "device", "model")
 HEAT_STEPS: Steps = rising(80, 95)
-# Colours for the headroom in degrees below a card's limit.
+# Colours for the headroom, which is the difference between a card's limit and its temperature.
 _HEADROOM_STEPS: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
 # Heat and the power brake cause state 1, usual reasons cause state 2.
 THROTTLE_STATES: Words = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes (normal at full load)", GREY)}

@@ -26,7 +26,7 @@ _COMPARED = (
     ("temperature", "temperature_celsius", "celsius"),
     ("power", "power_watts", "watt"),
 )
-# PromQL's `or` would drop scores of the same card if they did not differ in the label `of`.
+# The label `of` distinguishes a card's scores. Without it, PromQL's `or` would keep only the first score.
 _FURTHEST = " or ".join(
     f'label_replace(abs(accelerator:{name}:zscore{{$cards}}), "of", "{name}", "", "")' for _, name, _ in _COMPARED
 )

@@ -47,7 +47,7 @@ def _throttled_by(reasons: str) -> str:
     return f'max without (reason) (accelerator_throttled{{reason=~"{reasons}"}} == 1 or {_often_throttled_by(reasons)})'
 
 
-# Frequent throttling explains a slow card. The current state changes too often, and would reset the alerts.
+# Frequent throttling explains a slow card. The current throttling state changes so often that it would reset alerts.
 _OFTEN_THROTTLED = _often_throttled_by("$heat_reasons|$brake_reasons")
 # Cards are compared with cards of the same owner on the node.
 _PEER_LABELS = f"{MODEL_IN_NODE}, owner_kind, owner"
@@ -108,7 +108,7 @@ HEAT_AND_SPEED = AlertGroup(
             name="AcceleratorHotterThanPeers",
             condition=(
                 f"{_above_mean(_TEMPERATURE)} > $outlier_celsius unless {_above_mean(_UTILIZATION)} > $busier_ratio"
-                # Power is also compared, because some cards report no utilization.
+                # A busier card is also recognised by its power, because some cards report no utilization.
                 f" unless {_POWER} / on ({MODEL_IN_NODE}) group_left () avg by ({MODEL_IN_NODE}) ({_POWER}) > $busier_power"
             ),
             hold="15m",

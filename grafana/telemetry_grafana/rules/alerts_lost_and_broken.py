@@ -8,15 +8,15 @@ from telemetry_grafana.rules.rule import AlertGroup, critical, open_event, warni
 # Missing devices are ignored while a source is paused by `telemetry release`, all cards sleep, or a driver hangs.
 _UNLESS_INACTIVE = 'unless on (cluster, job, instance) (telemetry_source_state{state=~"released|suspended|stuck"} == 1)'
 _UNLESS_PARTITION = f"unless on ({CARD}) {PARTITIONS}"
-# Partitions of the last 5 minutes are used, because a node that does not respond exposes none.
+# The last 5 minutes are searched for partitions, because a node that does not respond exposes no partitions.
 _UNLESS_RECENT_PARTITION = f"unless on ({CARD}) last_over_time({PARTITIONS}[5m])"
-# Lost cards are included, because AcceleratorLost already reports them.
+# Lost cards count as known, because a separate alert, AcceleratorLost, reports them.
 _KNOWN_CARDS = f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accelerator_up {_UNLESS_PARTITION}))"
 
 
 # The number of cards that a node had before its daemon lost its state.
 _CARDS_BEFORE = "last_over_time(instance:accelerators:before[15m])"
-# Nodes with a failed source are excluded. It explains missing devices, and has its own alert.
+# Nodes with a failed source are excluded, because the failure explains missing devices and has its own alert.
 _CARDS_NOW = f"(instance:accelerators:known or 0 * {_CARDS_BEFORE} unless on (cluster, job, instance) (telemetry_source_up == 0))"
 
 
@@ -37,7 +37,7 @@ PRESENCE = AlertGroup(
     (
         critical(
             name="AcceleratorLost",
-            # The 5 minutes bridge a restart of the daemon. Partitions are lost with their card.
+            # The 5 minutes bridge a restart of the daemon. Partitions are excluded, because their card is also lost.
             condition=f"last_over_time(accelerator_up[5m]) == 0 {_UNLESS_RECENT_PARTITION} unless accelerator:up:flapping",
             hold="3m",
             held_back_by_event="xid_79",
@@ -100,8 +100,8 @@ def _with_last_value(selector: str) -> str:
 
 
 _OTHER_CODES = 'code!~"$xid_critical|$xid_application|$own_alert"'
-# An Xid that stays open is reported only if it is new or has occurred again. Prometheus does not count the first
-# sample of a series as an increase. An Xid is new if it was not open in the 6 hours before.
+# An open Xid is reported only if it has occurred again, or was not open in the 6 hours before. The increase alone
+# would miss new Xids, because Prometheus does not count the first sample of a series as an increase.
 _OCCURRED_AGAIN = f'increase(accelerator_events_total{{code=~"xid_.*",{_OTHER_CODES}}}[$event_window]) > 0'
 _OPEN_BEFORE = 'last_over_time(accelerator_event_open{code=~"xid_.*"}[6h] offset $event_window)'
 

@@ -44,7 +44,7 @@ OWNERS = AlertGroup(
         info(
             name="AcceleratorAllocatedIdle",
             condition=f"{_ALLOCATION} and {_ON_CARD} {_UTILIZATION} < $idle_ratio",
-            hold="55m",  # one hour, together with the 5 minutes of the rate
+            hold="55m",  # The utilization is an average over 5 minutes, so the card was idle for one hour.
             held_back_by=("AcceleratorJobHangs",),
             summary="{owner_kind} {owner} has not used {vendor} {device} on {instance} for an hour",
             meaning="The card is allocated, or a process uses it, but it computes nothing. The owner's job waits, hangs or has ended unnoticed, or the owner forgot a notebook.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from telemetry_exporters.prometheus.compat.dcgm import DCGM, DEFAULT_RENAMES, DRIVER_LABELS, HOSTNAME_LABELS
 
-# Marks recorded series, which the rules of the opposite direction must not read.
+# Only recorded series have this label. Rules read only series without it, so that no rule reads another's result.
 _MARK = "renamed"
 _CAPACITY, _TOTAL, _BYTES = "DEV_FB_CAPACITY_BYTES", "DEV_FB_TOTAL", 1 << 20
 

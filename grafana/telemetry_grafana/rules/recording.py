@@ -193,7 +193,7 @@ _WITHOUT_COUNTED_PARTITIONS = (
     f"{_UTILIZATION} unless on ({CARD}) ({PARTITIONS} and on ({NODE}, parent)"
     f' label_replace({_UTILIZATION}, "parent", "$1", "id", "(.*)"))'
 )
-# Maps the name of a sum to (expression, meaning). OVER stands for the labels to sum by.
+# Maps the name of a sum to (expression, meaning). `OVER` in an expression stands for the labels to sum by.
 _SUMS: Mapping[str, tuple[str, str]] = {
     "accelerator_power_watts:sum": (
         "sum by (OVER) (accelerator_power_watts)",
@@ -222,7 +222,7 @@ def _sum_rules(scope: str, over: str, *names: str) -> tuple[Recording, ...]:
     )
 
 
-# (name, series, minimum spread). The minimum spread prevents high scores for small deviations among similar peers.
+# (name, series, minimum spread). Without a minimum spread, small deviations among similar peers would score high.
 _COMPARISONS = (
     ("utilization_ratio", _UTILIZATION, "0.02"),
     ("temperature_celsius", "accelerator:temperature_celsius", "2"),

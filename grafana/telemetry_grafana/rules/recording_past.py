@@ -11,9 +11,9 @@ _MAINTENANCE = Recording(
     MAINTENANCE_END,
     # The last exposed value is used even if the node went down between two evaluations.
     f"max by ({NODE}) (last_over_time((timestamp({_ENDS_IN}) + {_ENDS_IN})[5m:15s])"
-    # The seconds until the end count down. A constant value may come from an old textfile, and is ignored.
+    # The remaining seconds should count down. A constant value is ignored: it may come from an old textfile.
     f" unless ({_ENDS_IN} == {_ENDS_IN} offset 5m))"
-    # A node that is off exposes nothing, so the recorded end is kept for one more day.
+    # A node that is off exposes nothing, so its recorded end is kept until a day after that time.
     f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
     "The end of a node's maintenance by Prometheus' clock. The series continues even if the node is off.",
     NODE,
@@ -100,7 +100,7 @@ _WEEK = "[7d]"
 _REMEMBERS_SINCE = f"max by ({NODE}) (telemetry_remembers_since_timestamp_seconds)"
 _CARDS_BEFORE_LOSS = "instance:accelerators:before"
 _LAST_STEADY = f"last_over_time(instance:accelerators:steady{_WEEK})"
-# The count is kept if the state is lost again while devices are missing.
+# If the state is lost again while devices are missing, the count from before the first loss is kept.
 _STILL_FEWER = f"last_over_time({_CARDS_BEFORE_LOSS}[1h])"
 _LAST_BEFORE = f"last_over_time({_CARDS_BEFORE_LOSS}{_WEEK})"
 
@@ -181,7 +181,7 @@ PAST = RecordingGroup(
         # This rule precedes the next two rules, because it must read their previous results.
         Recording(
             _CARDS_BEFORE_LOSS,
-            # The rule keeps the count from before the state was lost until the node has as many devices again.
+            # The count from before the loss is kept until the node has as many devices again.
             f"({_LAST_STEADY} > {_STILL_FEWER} or {_STILL_FEWER} or {_LAST_STEADY}) and on ({NODE})"
             f" ({_REMEMBERS_SINCE} != last_over_time(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK}))"
             f" or {_LAST_BEFORE} * ({_LAST_BEFORE} > bool (instance:accelerators:known or 0 * {_LAST_BEFORE}))"

@@ -19,7 +19,7 @@ EVERY = "1m"
 AT_ONCE = "0m"
 # recording_past.py records this series.
 MAINTENANCE_END = "instance:telemetry_maintenance_end_timestamp_seconds:max"
-# The environment variable that gives `make docs` the URL of docs/alerts.md, to which alerts then link.
+# The environment variable with the URL of docs/alerts.md. `make docs` adds this URL to the alerts.
 SETTING = "RUNBOOKS"
 # Alerts, `telemetry check` and the page must show the same remedies.
 _REMEDIES = {condition.alert: condition.remedy for condition in CONDITIONS}

@@ -34,7 +34,7 @@ from telemetry_parsers.units import PCIE_GENERATIONS
 _TOKEN = re.compile(r"[0-9]{1,24}(?:\.[0-9]{1,12})?")
 _INTEGERS = ("<B", "<H", "<I", "<Q")
 
-# (numerator, denominator) of all factors in units.py that convert printed numbers to base units.
+# All factors by which units.py converts printed numbers to base units: (numerator, denominator).
 _FACTORS: tuple[tuple[int, int], ...] = (
     (1, 1),
     (1, 100),
@@ -48,9 +48,9 @@ _FACTORS: tuple[tuple[int, int], ...] = (
 _GENERATIONS = frozenset({"pcie_link_generation", "pcie_link_generation_max"})
 # Metrics that count printed rows or pages, so the counts need not be printed themselves.
 _COUNTED = frozenset({"processes", "retired_pages"})
-# Metrics that may be quotients of two numbers in the input, such as SIMDs and SIMDs per unit.
+# Metrics that may be the quotient of two numbers in the input, such as SIMDs / SIMDs per unit.
 _QUOTIENTS = frozenset({"compute_units", "fan_ratio"})
-# Metrics that are differences of two numbers in the input.
+# Metrics that are the difference of two numbers in the input.
 _DIFFERENCES = frozenset({"telemetry_host_memory_used_bytes"})
 _SUMS_OF_PROCESSES = frozenset({"memory_processes_bytes"})
 

@@ -13,7 +13,7 @@ from telemetry_parsers.contract import Parser
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Capture, Output, Report
 
-# The maximum number of cuts of a sample, and of returned violations.
+# The maximum number of positions at which a sample is cut, and of violations that are returned.
 _MAX_CUTS = 128
 _MAX_VIOLATIONS = 50
 
@@ -35,7 +35,7 @@ def sample_violations(parser: Parser, sample: Sample) -> list[str]:
     capture = _to_capture(parser, sample)
     violations = parse_violations(parser, capture)
     if violations:
-        return violations  # damaged forms of the capture would repeat these violations
+        return violations  # the damaged forms would only repeat these violations
     expected = _try_parse(parser, capture)
     for mutation in mutations(capture):
         violations.extend(f"{mutation.name}: {text}" for text in parse_violations(parser, mutation.capture))

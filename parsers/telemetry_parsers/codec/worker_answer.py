@@ -13,7 +13,7 @@ from telemetry_parsers.typing_names import TYPE_CHECKING
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# A worker replaces a longer answer with a fault.
+# A worker returns a fault instead of a longer answer.
 LIMIT_BYTES = 8 << 20
 
 

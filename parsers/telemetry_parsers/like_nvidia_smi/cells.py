@@ -21,7 +21,7 @@ def _quantity_pattern(unit: str) -> str:
     return rf"(?:{number}|{_PLACEHOLDER}(?:[ \t]{{0,4}}(?:{unit}))?)"
 
 
-# Placeholders for the first value of a pair. Any other word before the second value may belong to the previous column.
+# Placeholders for the first value of a pair. Other words are not matched: they may belong to the previous column.
 _NO_VALUE = r"\[?(?:N/?A|Not Supported|ERR!?|Unknown(?: Error)?|-{1,3})\]?"
 
 

@@ -30,7 +30,7 @@ class CardListShape:
     keys: Mapping[Key, tuple[Target, ...]]  # maps (section, key) in lower case to targets
     ignored: frozenset[Key] = frozenset()  # keys that have no metric and are not reported as unknown
     ignored_sections: frozenset[str] = frozenset()
-    header_facts: Mapping[str, str] = field(default_factory=dict)  # maps keys above the cards to facts
+    header_facts: Mapping[str, str] = field(default_factory=dict)  # maps keys before the first card to facts
     count_key: str = ""  # the key whose value is the number of cards
     ignored_suffix: re.Pattern[str] | None = None  # removed from the end of keys, for example a sensor's number
     address_keys: tuple[Key, ...] = ()  # domain, bus, device and function, if the address is printed in parts

@@ -21,7 +21,7 @@ _MAX_CELLS = 16
 _MAX_LINE_LENGTH = 400
 _MODEL = identity("model")
 _BUS_ID = identity("bus_id")
-# For each cell of a line, its reader and the texts in the cell with their targets.
+# (reader, texts with their targets) for each cell of a line.
 _Row = list[tuple[CellReader | None, TargetTexts | None]]
 
 
@@ -32,14 +32,14 @@ class CardTableShape:
     columns: Mapping[str, Column]
     opening: frozenset[str]  # headings that the first heading line must contain
     banner: re.Pattern[str]  # matches the version line
-    versions: tuple[tuple[str, re.Pattern[str]], ...]  # patterns of `tool_version`, `driver` and facts above the table
+    versions: tuple[tuple[str, re.Pattern[str]], ...]  # (`tool_version`, `driver` or a fact, its pattern)
     expected_starts: tuple[str, ...] = ()  # the beginnings of other lines that are not errors
     lists_processes: bool = True
     other_titles: tuple[str, ...] = ()  # lower-case titles of tables between the cards and the processes
     wraps_models: bool = False  # long model names continue in the next lines
     # The tool always prints a process table last, which shows that no card is missing.
     ends_with_processes: bool = False
-    separator: str = ""  # a mark in the rules between cards, which the rule below the last card does not contain
+    separator: str = ""  # only the rules between cards contain this text, not the rule below the last card
 
 
 @dataclass(slots=True)

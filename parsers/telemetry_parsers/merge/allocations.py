@@ -201,7 +201,7 @@ class _DeviceUse:
     # True if any process has an unknown owner.
     has_unknown: bool
     non_owner_bytes: float | None
-    # Empty if `has_unknown`, because the device's owner may be the unknown owner.
+    # Empty if `has_unknown`, because a process with an unknown owner may belong to the device's owner.
     use_by_other_users: tuple[GroupUsage, ...] = ()
 
     @classmethod

@@ -77,7 +77,7 @@ def arrange(
     joined = joining.join(numbered.sightings)
     naming = identity.name_groups(joined.groups, state, pending)
     devices, new_devices = naming.devices, naming.new_devices
-    # Until every source has listed its devices once, a missing device may appear in another list.
+    # Pending vendors are excluded, because a source that has listed no devices yet may list a missing device.
     listing = {
         report.source for report in fresh.source_reports if _is_complete_list(report) and report.vendor not in pending
     }
@@ -175,7 +175,7 @@ def _arranged_devices(
 ) -> Iterator[ArrangedDevice]:
     for named in devices:
         parts = tuple((fresh.index_of[report.source, report.poll], position) for report, position in named.group.parts)
-        # A sighting has no parts if all its reports were about an unconfirmed new device.
+        # Sightings without parts are excluded, because all their reports were about an unconfirmed new device.
         listings = {
             (sighting.listing.source, sighting.listing.poll) for sighting in named.group.sightings if sighting.parts
         }

@@ -92,7 +92,7 @@ class _OtherReport:
         self._newest_list = newest_list
         self._finder = _DeviceFinder(report.report.devices, by_partition=by_partition)
         self._chips = ChipFinder(report.report.devices)
-        # Some tools renumber the cards when a card is lost. Indices are compared only if both polls list the same ones.
+        # Indices are compared only if both polls list the same indices, because some tools renumber cards after a loss.
         self._by_index = self._finder.index_keys() == newest_list.index_keys
         self._by_chip = self._chips.is_comparable_with(newest_list.chips)
 
@@ -145,7 +145,7 @@ def _create_sighting(newest_list: _NewestList, position: int, other_reports: Seq
 
 def _sort_key(report: SourceReport) -> tuple[float, float, str]:
     """Return a sort key: short intervals first, then the newest reports with processes."""
-    # Reports without processes ignore the time, so that readings keep their positions when polls take turns.
+    # Other reports are not sorted by time, so that readings keep their positions when polls take turns.
     return report.interval, -report.taken if report.report.processes else 0.0, report.poll
 
 

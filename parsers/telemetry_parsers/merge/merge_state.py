@@ -18,7 +18,7 @@ class MergeState:
     # Maps (vendor, UUID or address) of each unconfirmed device to the reports that list it.
     witnesses: Mapping[tuple[str, str], frozenset[tuple[str, str, float]]] = field(default_factory=dict)
     forgotten: Mapping[tuple[str, str], int] = field(default_factory=dict)  # devices forgotten per (vendor, source)
-    # Maps each (vendor, index space) to a device for each index, which has only the learnt address and UUID.
+    # Maps each (vendor, index space) to devices by index. These devices contain only the learnt address and UUID.
     learnt: Mapping[tuple[str, str], Mapping[int, Device]] = field(default_factory=dict)
     counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)  # maps (id, metric, label) to the source
 

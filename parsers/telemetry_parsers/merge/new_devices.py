@@ -52,7 +52,6 @@ def check_new_devices(
         }
         if not witnesses_now:
             continue  # no report contradicts the identity of the known device
-        # Each poll may add a witness, but more than this number are not needed.
         witnesses = frozenset(sorted(witnesses_now | previous.get(key, frozenset()))[:ENOUGH_WITNESSES])
         new_devices.witnesses[key] = witnesses
         if len(witnesses) < ENOUGH_WITNESSES:

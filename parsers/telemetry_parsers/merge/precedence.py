@@ -14,7 +14,7 @@ from telemetry_parsers.readings import ReadingKey
 _POWER = "power_watts"
 _TOTAL_LABEL = "all"
 
-# A candidate for a reading: (value rank, form rank, report rank, report index, position). The lowest is chosen.
+# A candidate for a reading: (value rank, form rank, report rank, report index, position). The smallest tuple is chosen.
 Choice = tuple[int, int, int, int, int]
 REPORT, POSITION = 3, 4  # indices in a Choice
 # Stands for the position of a metric that no source reports. Its value is `Absent`.

@@ -44,7 +44,7 @@ class ReportColumns:
     devices: tuple[int | None, ...]
     limits: tuple[Limits, ...]
     counters: frozenset[int]
-    ratios: Mapping[tuple[int, int], int]  # maps positions of (used memory, total memory) to the position of the ratio
+    ratios: Mapping[tuple[int, int], int]  # maps the positions of (used, total) memory to the ratio's position
 
     def values(self, readings: Sequence[Reading]) -> tuple[Value | None, ...]:
         """Return the checked values of these readings, and the memory ratios."""
@@ -247,7 +247,7 @@ def _indices_by_preference(reports: Sequence[CheckedReport]) -> Iterator[int]:
     for _, group in groupby(sorted(range(len(reports)), key=source_and_interval), source_and_interval):
         indices = list(group)
         metrics = [reports[index].shape.columns.metrics for index in indices]
-        # Only reports with common metrics need the newest first. For others, a fixed order lets the merge reuse its results.
+        # If reports have metrics in common, the newest comes first. Else, a fixed order lets the merge reuse results.
         if len(frozenset().union(*metrics)) < sum(map(len, metrics)):
             indices.sort(key=lambda index: -reports[index].report.taken)
         yield from indices

@@ -48,7 +48,7 @@ def _part_pattern(kind: str, pattern: str, above: str = "") -> _PartPattern:
 
 _ID = r"([0-9a-f]{64})"
 _UID = r"([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32})"
-# A part of a path may match several patterns. The last matching part is the most specific.
+# Several parts of a path may match. The last matching part is the most specific.
 # fmt: off
 _PATTERNS = (
     # Kubernetes with either cgroup driver. In slices, the UID has underscores.

@@ -66,7 +66,7 @@ _FAMILIES = (
     _family(
         "nvidia", "nvidia.com", r"p?gpu(?:\.shared)?|mig-[0-9][\w.+]*(?:\.shared)?",
         (rf"nvidia(?P<name>{_NUMBER})(?:/gi(?P<instance>{_NUMBER}))?", "minor"),
-        # The merge cannot find a device by this name, which is the card's index and the instance's position.
+        # This name consists of the card's index and the instance's position, which the merge does not know.
         (rf"(?P<name>{_NUMBER}:{_NUMBER})", "index"),
         _INDEX,
         card_ids=r"(?:GPU|MIG)-",
@@ -99,7 +99,7 @@ _DRIVERS = (
     _family(
         "nvidia", "gpu.nvidia.com", "",
         (rf"gpu-(?P<name>{_NUMBER})", "minor"),
-        # The merge cannot find a device by this name, which is the instance's profile and placement.
+        # The instance's name consists of its profile and its placement, which the merge does not know.
         (rf"gpu-(?P<name>{_NUMBER})-mig-(?P<instance>[\w.-]{{1,60}})", "minor"),
     ),
     _family("amd", "gpu.amd.com", "", (rf"gpu-[0-9]{{1,4}}-(?P<name>{_NUMBER})", "render")),

@@ -40,7 +40,7 @@ def _parse_jobs(scheduler: str, capture: Capture) -> Report:
             claims += job_claims
     if len(claims) > MAX_CLAIMS:
         problems.append(Problem(scheduler, f"{len(claims)} claims reported; only {MAX_CLAIMS} are kept"))
-        claims.sort(key=lambda claim: claim.lives is False)  # ended jobs last, because they are dropped first
+        claims.sort(key=lambda claim: claim.lives is False)  # ended jobs come last, so that they are dropped first
     return Report(claims=tuple(claims[:MAX_CLAIMS]), problems=capped(problems), form="data")
 
 

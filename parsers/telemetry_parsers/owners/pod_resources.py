@@ -15,7 +15,7 @@ MAX_ANSWER_BYTES = 4 << 20
 # No real node has as many pods, containers or devices.
 MAX_ENTRIES = 4096
 
-# A function that returns whether the devices of a resource or driver are decoded.
+# A function that takes the name of a resource or driver, and returns whether to decode its devices.
 IsWanted = Callable[[str], bool]
 _Span = tuple[int, int]  # (start, end) in bytes
 

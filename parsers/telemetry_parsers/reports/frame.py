@@ -89,7 +89,7 @@ def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Rep
 def failure_of(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
     """Return a problem for a known error in these lines, or () if there is none."""
     report = error_report(printed, None, errors)
-    # Unknown errors are ignored, because some keys, such as `Error Count`, begin like an error.
+    # Unknown errors are ignored, because some keys, such as `Error Count`, begin like an error message.
     is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"
     return report.problems if report is not None and is_known else ()
 

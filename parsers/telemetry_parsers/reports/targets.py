@@ -53,7 +53,7 @@ _SHORT_BUS = re.compile(r"([0-9a-fA-F]{2}):([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]
 ON_OFF: Mapping[str, float] = {"enable": 1.0, "enabled": 1.0, "on": 1.0, "disable": 0.0, "disabled": 0.0, "off": 0.0}
 # A function that parses a text such as `x16`. The second argument is the unit in the key, if any.
 Read = Callable[[str, str], Value]
-# How texts that are not among the target's words are handled: parsed as a number, not understood, or ignored.
+# What happens to texts other than the target's words: they are parsed as numbers, not understood, or ignored.
 OtherWords = Literal["number", "not understood", "ignored"]
 
 

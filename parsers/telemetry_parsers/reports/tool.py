@@ -12,7 +12,7 @@ from telemetry_parsers.text.answers import ErrorText, error_report, failed
 from telemetry_parsers.text.echoes import Run, arguments_of
 from telemetry_parsers.text.lines import Line, lines, quote
 
-# The keys, headings and targets of one tool, for a shape that several tools share.
+# The type of an object with the keys, headings and targets of one tool.
 _Words = TypeVar("_Words")
 
 
@@ -41,9 +41,9 @@ class ToolText:
 
 # A function that reads a text into the draft. It returns False if the text has another shape.
 Reader = Callable[[ToolText, Draft], bool]
-# A function that takes a report without devices, and returns the report that is used instead.
+# A function that returns a replacement for a report without devices.
 Empty = Callable[[Report, ToolText, "Tool"], Report]
-# A function that returns a report on output that has no shape, or None if it does not know the output.
+# A function that returns a report on output without a known shape, or None if it does not recognise the output.
 Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
@@ -142,7 +142,7 @@ class Tool:
     wording: Wording = problem_by_metric  # returns the problem text for a bad number
     quiet_statuses: frozenset[int] = frozenset()  # exit statuses that are ignored if there is output
     per_device: DeviceTool | None = None  # for a tool that reports one device per call
-    # Whether other tools' texts must be rejected before the shapes are tried, because they may have the same shapes.
+    # If true, other tools' texts are rejected first, because they may have the shapes that are then tried.
     marks_first: bool = True
     refusals: tuple[Refusal, ...] = ()  # for texts without devices, tried before `errors`
     remnants: tuple[Refusal, ...] = ()  # for texts without devices, tried after `errors`

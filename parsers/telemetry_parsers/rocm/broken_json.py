@@ -1,7 +1,7 @@
 """Reads JSON from rocm-smi and hy-smi, even if it is invalid."""
 
-# The json module rejects missing commas (driver 6.3.31 for BW), surrounding text and truncated documents.
-# It also keeps only the last of several empty keys (DTK 24.04).
+# Python's json module rejects missing commas (driver 6.3.31 for BW), surrounding text and truncated documents.
+# If an object has several empty keys (DTK 24.04), the module keeps only the last.
 
 from __future__ import annotations
 

@@ -45,6 +45,6 @@ def join_listings(listings: Sequence[Listing]) -> Listing:
         result.system += listing.system
         result.unknown |= listing.unknown
         result.is_cut = result.is_cut or listing.is_cut
-        # If both listings have a problem with the same line, the later problem is kept.
+        # A later problem with a line replaces an earlier problem with the same line.
         result.problems = list({item.where: item for item in (*result.problems, *listing.problems)}.values())
     return result

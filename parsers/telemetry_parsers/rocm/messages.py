@@ -36,7 +36,7 @@ _HARMLESS = (
     "pages info",
     "not found",
 )
-# (part of a message that replaces a value, key of the value)
+# (part of a message, key of the value that the message replaces)
 _KEYS_BY_MESSAGE = (
     ("gpu use unsupported", "GPU use (%)"),
     ("unable to get gpu use", "GPU use (%)"),

@@ -89,7 +89,7 @@ def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
     return tuple((f"{prefix}hbm{index}{suffix}", stack) for index, stack in enumerate(stacks[:_MAX_STACKS]))
 
 
-# Editors prepend a byte order mark or blanks, and some versions of hy-smi a time column.
+# Editors may prepend a byte order mark or blanks. Some versions of hy-smi print a time column first.
 _HEADING = re.compile(r"[\ufeff ]{0,16}(?:time(?:stamp)?, ?)?device,", re.IGNORECASE)
 _ROW = re.compile(r" {0,16}(?:[0-9A-Z][^,]{0,40}, ?)?(?:card([0-9]{1,4})|system),")
 # `--showdriverversion --csv` describes the node, not a card.

@@ -129,7 +129,7 @@ def _complete_items(text: str, start: int) -> tuple[list[Plain], int]:
     while position is not None:
         try:
             item, end = _DECODER.raw_decode(text, position)
-        except (ValueError, RecursionError):  # the document's fault reports the truncation
+        except (ValueError, RecursionError):  # the caller reports the error
             break
         items.append(item)
         comma = _COMMA.match(text, end)

@@ -66,7 +66,7 @@ _NOTE = re.compile(
     r"|Pseudo-terminal will not be allocated|Last login: |Authorized users only|sudo: unable to resolve host "
     r"|Script (?:started|done) on |(?:Shared c|C)onnection to \S{1,80} closed\.|(?:logout|exit)[ \t]{0,8}$"
 )
-# A fast check: a text without a line that begins like this contains no echoes.
+# A fast check: a text contains no echoes if none of its lines begins like this.
 _ANY_ECHO = re.compile(rf"^(?:{_PROMPT.pattern}|{_NOTE.pattern}|\S{{1,12}} [0-9]{{1,6}}[.,][0-9]s: )", re.MULTILINE)
 _MAX_WORDS = 40
 _MAX_LINE_LENGTH = 400

@@ -23,7 +23,7 @@ _FOLDERS = (
 _CORE = "--showid --showproductname --showuniqueid --showserial --showbus --showtemp --showpower --showuse"
 # -b and --showhcuutil are omitted, because they sample over an interval.
 _USUAL = f"{_CORE} --showmaxpower --showmeminfo vram --showclocks --showperflevel"
-# AMD's tool rejects --showmemavailable before it wakes a card, and the command is then not called again.
+# AMD's tool rejects --showmemavailable before it wakes a card. After this error, the tool is not called again.
 _FLAGS = (f"{_USUAL} --showmemavailable --json", f"{_USUAL} --json", f"{_CORE} --json", "")
 
 

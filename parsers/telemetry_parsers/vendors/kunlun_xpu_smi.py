@@ -109,7 +109,7 @@ _TARGETS_BY_INDEX: Mapping[int, Target] = {
     21: identity("model"),
 }
 _POWER_INDEX, _MODEL_INDEX = 8, 21
-# Maps the first word of the model to the power unit in `-m`, which is unknown for other models.
+# Maps the first word of a model to the unit of power in `-m`. For other models, the unit is unknown.
 _POWER_UNITS: Mapping[str, str] = {"P800": "W", "K200": "mW"}
 _MIN_FIELDS = 22
 

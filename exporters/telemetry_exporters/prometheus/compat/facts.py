@@ -27,7 +27,7 @@ own_uuid = or_empty(lambda context: context.device.uuid or context.device.id)
 bare_uuid = or_empty(lambda context: uuid(context).removeprefix("GPU-").lower())
 # Ascend's driver prints a UUID as groups with blanks between them.
 hyphened_uuid = or_empty(lambda context: "-".join(uuid(context).split()))
-# Ascend's driver library uses chip names of this form.
+# Ascend's driver library returns chip names such as `910C-Ascend-V1`.
 chip_name = or_empty(lambda context: f"{model(context).removeprefix('Ascend').strip()}-Ascend-V1")
 model_family = or_empty(lambda context: model(context).lower().partition("-")[0])
 hostname = or_empty(lambda context: context.node.kubernetes_name or context.node.hostname)

@@ -228,7 +228,7 @@ class _Layout:
             return None
         try:
             page_numbers = self._page_numbers(values)
-        except TypeError:  # a number has become absent
+        except TypeError:  # a value is no longer a number
             return None
         return page_numbers if self.template.is_valid_for(Columns(SeriesNames(), page_numbers)) else None
 

@@ -48,8 +48,8 @@ class ReportedDevice:
 
     context: DeviceContext
     positions_by_metric: Mapping[str, Mapping[str, int]]
-    gaps: frozenset[str]  # metrics that the device supports, but whose number is currently absent
-    layout_value: Callable[[int], float]  # returns the number at a position; the page's series depend on it
+    gaps: frozenset[str]  # supported metrics that currently have no number
+    layout_value: Callable[[int], float]  # returns the number at a position, on which the page's series depend
 
     def positions(self, metric: str) -> Mapping[str, int]:
         """Map the metric's label values to the positions of its numbers."""
@@ -307,7 +307,7 @@ class NodeRow:
 
     name: str
     help: str
-    metric: str = ""  # a metric of the daemon; if empty, the row counts devices
+    metric: str = ""  # a daemon metric; if empty, the row counts devices
     source: str = ""
     polls: tuple[str, ...] = ()
     kind: Kind = "gauge"

@@ -12,7 +12,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.past import SLOTS, Series
 
 _LEVELS = 8
-# No replacement is wider than its original.
+# A replacement must not be wider than the original character.
 _ASCII_REPLACEMENTS = str.maketrans("–…×→←·▸▲▼✗│", "-~x><->^vx|", "°")
 
 

@@ -47,7 +47,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent
 from telemetry_parsers.past import SLOT_SECONDS
 
-# Headings, three lines of the view, and two lines of the footer.
+# The headings, three lines of the view, and two lines of the footer.
 _MIN_ROWS_BELOW_HEADER = 6
 _SHORT_LABELS = {"Devices up": "up", "Memory used": "memory", "Mean utilization": "util"}
 _LISTS = frozenset({View.NODES, View.CARDS, View.PROCESSES})
@@ -94,7 +94,7 @@ KEYS = (
     ("q", "quit"),
 )
 _NARROW, _WIDE = 60, 80
-# Only a tall terminal shows the host and the worst troubles above the cards.
+# Only a terminal with this many rows shows the host and the worst problems above the cards.
 _TALL_ROWS, _MAX_TROUBLES = 20, 3
 _LOADS = ("telemetry_host_load1", "telemetry_host_load5", "telemetry_host_load15")
 
@@ -161,7 +161,7 @@ def _time_text(state: State, scenes: Sequence[Scene], size: Size) -> str:
 
 def _total_lines(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
     tiles = node_tiles([scene.figures for scene in scenes])
-    # The history does not contain the first tile, the number of devices up.
+    # The first tile is omitted for the past, because the history does not contain the number of devices up.
     labels = _SHORT_LABELS if size.columns < _NARROW else {}
     tile_texts = [_tile_text(tile, labels) for tile in (tiles if state.past_time is None else tiles[1:])]
     for line in wrap_parts(tile_texts, size.columns):

@@ -143,7 +143,7 @@ def node_list(state: State, size: Size) -> Body:
 
 
 _MAX_NAME_LENGTH = 24
-# A blank line, the title, the headings and one process.
+# The pane has at least a blank line, the title, the headings and one process.
 _MIN_PANE_ROWS = 4
 
 

@@ -49,7 +49,7 @@ _ISA_KEYS = frozenset(
         "workgroup max dimension", "grid max dimension",
     }
 )  # fmt: skip
-# Maps headings to the blocks that they start. After `Cache Info`, the agent's own keys continue.
+# Maps headings to the blocks below them. More keys of the agent itself (block "") follow `Cache Info`.
 _BLOCKS_BY_HEADING: Mapping[str, str] = {"cache info": "", "pool info": "pool", "isa info": "isa"}
 _KEYS_BY_BLOCK = {"system": _SYSTEM_KEYS, "": _AGENT_KEYS, "pool": _POOL_KEYS, "isa": _ISA_KEYS}
 _ALL_KEYS: frozenset[str] = frozenset().union(*_KEYS_BY_BLOCK.values())

@@ -55,7 +55,7 @@ METRICS_BY_FLAG: Mapping[str, str] = {
 _KEYS_WITH_FLAPS = frozenset({"current time", "link change records", "link down count"})
 _FACTS: Mapping[str, str] = {"speed": "link_speed", "net health status": "net_health"}
 _PORT_KEY = "port_id"
-# Titles of lists. Lines with unknown keys below these titles are not reported.
+# Titles of lists. Unknown keys below these titles are not reported.
 _LIST_TITLES = ("link change records", _STATISTICS, "optical info", "routing table", "netdev status", "dl-bit_err")
 _IGNORED_KEYS = frozenset(
     {

@@ -26,7 +26,7 @@ _NUMBERED = re.compile(r"([a-z0-9 ]{2,10}) engine(?: [0-9]{1,3})?\Z")
 _TILE = re.compile(r"Tile ([0-9]{1,2}):")
 # The service prints the average, minimum and maximum before the current value.
 _CURRENT_VALUE = re.compile(r"avg: [0-9.]{1,20}, min: [0-9.]{1,20}, max: [0-9.]{1,20}, current: ([0-9.]{1,20})\Z")
-# Appended to a value with a missing part, so that the value is not understood.
+# This is appended to an incomplete value, so that the value is not understood.
 _INVALID_VALUE = "?"
 _MAX_LINE_LENGTH = 400
 _TITLES = {"device information": "discovery", "topology information": "discovery", "configuration": "config"}

@@ -76,7 +76,7 @@ CONFIG: Mapping[tuple[str, str], Target] = {
     ("memory ecc", "current"): _ECC,
 }
 POWER_LIMIT, POWER_RANGE = "power limit", "valid range"
-# A range without an upper end is printed as `1 to 0`.
+# A range without an upper limit is printed as `1 to 0`.
 CAP_RANGE = (
     metric("power_cap_min_watts", unit="W"),
     metric("power_cap_max_watts", unit="W", words={"0": Absent.NOT_SUPPORTED}),
@@ -113,7 +113,7 @@ STATS: Mapping[str, Target] = {
     "gpu memory util": metric("memory_used_ratio", unit="%"),
     "gpu memory utilization": metric("memory_used_ratio", unit="%"),
 }
-# Maps each documented unit to the printed units, which are empty for labels without brackets.
+# Maps each documented unit to the printed units. "" stands for a label without a unit.
 STATS_UNITS: Mapping[str, frozenset[str]] = {
     "%": frozenset({"%", ""}),
     "W": frozenset({"w", ""}),

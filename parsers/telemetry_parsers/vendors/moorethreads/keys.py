@@ -47,7 +47,7 @@ FIELDS: Mapping[Key, Target] = {
     ("retired pages", "pending page blacklist"): switch("retired_pages_pending", _YES_NO),
     ("", "performance state"): metric("performance_state"),
 }
-# The first key of each pair is ignored if the second is printed.
+# Maps a key to another key. If both are printed, the first is ignored.
 SUPERSEDED_BY: Mapping[Key, Key] = {("power readings", "power limit"): ("power readings", "current power limit")}
 FACTS: tuple[tuple[str, Key], ...] = (
     ("device_type", ("", "devicetype")),

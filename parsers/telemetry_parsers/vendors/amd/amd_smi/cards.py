@@ -16,7 +16,7 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, TOOL, Blo
 from telemetry_parsers.vendors.amd.amd_smi.keys import FACTS, FIELDS
 from telemetry_parsers.vendors.amd.amd_smi.readings import read_readings
 
-# For an in-tree driver, the tool prints the text of /proc/version without blanks instead of a version.
+# If the driver is part of the kernel, the printed driver version is the text of /proc/version without its blanks.
 _KERNEL = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
 _CHIP = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
 _PLACEHOLDER_SERIALS = frozenset({"0", "0x0"})

@@ -1,6 +1,6 @@
 """Maps the keys of all versions of amd-smi to metrics."""
 
-# Units that CSV and JSON (6.0) omit are known from other formats.
+# Where CSV and JSON (6.0) omit a unit, the value has the unit that other formats print.
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ IGNORED_NAMES = frozenset(
         "type", "vendor", "bit_width", "max_bandwidth", "node", "affinity",
     }
 )  # fmt: skip
-# Section names, which separate the sections of copied output that has lost its indentation.
+# The names of sections show where a section begins if copied output has lost its indentation.
 SECTIONS = frozenset(
     {
         *(path[0] for path in FIELDS if len(path) > 1),

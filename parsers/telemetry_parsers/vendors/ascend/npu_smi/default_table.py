@@ -46,7 +46,7 @@ _DRIVER = re.compile(r"Version:[ \t]{0,8}([^\s|]{1,64})(?=[\s|])")
 
 _PROCESSES_SINCE = 23  # the first version that lists processes below every table; 22.0.3.1 does not
 
-# The utilization is that of the AI cores or, if that is not printed, that of the whole chip.
+# The utilization of the AI cores is read if it is printed, otherwise the utilization of the whole chip.
 _AI_CORES = ("aicore(%)", "ai core(%)")
 _WHOLE_CHIP = "npu util(%)"
 _READINGS: tuple[tuple[tuple[str, ...], Target], ...] = (

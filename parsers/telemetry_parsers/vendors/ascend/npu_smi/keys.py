@@ -25,7 +25,7 @@ def split_key(key: str) -> tuple[str, str]:
     return (normalized, "") if match is None else (normalized[: match.start()].strip(), match[1].strip())
 
 
-# Keys are in lower case with single blanks, without the unit in brackets at their end.
+# All keys are in lower case, with single blanks and without their units.
 _MEMORIES = ("hbm", "ddr")
 # For cards without HBM, the tool prints "memory" for DDR.
 MEMORY_NAMES = (("hbm",), ("ddr", "memory"))

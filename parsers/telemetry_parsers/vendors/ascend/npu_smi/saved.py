@@ -109,7 +109,7 @@ def topology_row(line: Line) -> tuple[Slot, str | None] | None:
     return slot, None if _LINK_TYPE.match(last_word) or _DEVICE_NAME.match(last_word) else units.text_or_none(last_word)
 
 
-# Maps each shape to a predicate on lines. Other lines have the shape of the previous line.
+# Maps each shape to a function that recognises its lines. Other lines have the shape of the previous line.
 _SHAPE_PREDICATES: Mapping[str, Callable[[Line], object]] = {
     "table": lambda line: line.text.lstrip().startswith("|") or is_rule(line.text),
     "mapping": readings.mapping_headings,

@@ -68,7 +68,7 @@ def power_kind(recorded: dict[str, Plain]) -> str | None:
         version = capability(recorded)
         # PowerUsage returns the average since Ampere, except on GA100 (capability 8.0).
         return None if version is None else "average" if version > (8, 0) else "instant"
-    # Once a card has reported an average, the main power stays the average.
+    # If a card has ever reported an average, the main power reading remains the average.
     if recorded.get("has_power_average") is True and "power_average" in fields:
         return "average"
     for name, kind in (("power_average", "average"), ("power_instant", "instant")):
@@ -187,8 +187,8 @@ def _with_utilization(processes: tuple[Process, ...], samples: Plain) -> tuple[P
     if not isinstance(samples, list) or len(samples) > _MAX_ENTRIES:
         return processes
     ratios_by_pid = dict(sample for sample in map(_utilization_sample, samples) if sample is not None)
-    # The driver samples active processes, so a process without a sample was idle. If a sample has an unlisted PID, as with
-    # MPS, in some containers and after a process has ended, that sample may belong to any listed process.
+    # The driver samples only active processes, so a process without a sample was idle. A sample with an unlisted PID
+    # may belong to any listed process (MPS, some containers), or to a process that has ended.
     idle = 0.0 if ratios_by_pid.keys() <= {process.pid for process in processes} else None
     return tuple(replace(process, utilization_ratio=ratios_by_pid.get(process.pid, idle)) for process in processes)
 

@@ -38,7 +38,7 @@ _PCIE_ERRORS = (
 )  # fmt: skip
 # The limits of the temperature margin (T.Limit) that Ada, Hopper and later GPUs report.
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
-# For each period (since the driver was loaded, lifetime): its name in fields, its number in calls, a metric suffix.
+# (name in fields, number in calls, metric suffix) for errors since the driver was loaded, and in the GPU's lifetime.
 _ECC_SPANS = (("vol", 0, ""), ("agg", 1, "_lifetime"))
 
 
