@@ -108,7 +108,7 @@ class StagedReader:
     def close(self) -> None:
         self.reader.close()
 
-    def left_behind(self) -> tuple[int, ...]:
+    def leftover_pids(self) -> tuple[int, ...]:
         return ()
 
 

@@ -26,7 +26,7 @@ class ScriptedReader:
     def close(self) -> None:
         pass
 
-    def left_behind(self) -> tuple[int, ...]:
+    def leftover_pids(self) -> tuple[int, ...]:
         return ()
 
 

@@ -77,7 +77,7 @@ class Door:
     def close(self) -> None:
         assert self.may_close.wait(60.0)
 
-    def left_behind(self) -> tuple[int, ...]:
+    def leftover_pids(self) -> tuple[int, ...]:
         return ()
 
 

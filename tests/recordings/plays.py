@@ -98,7 +98,7 @@ def played(
     tmp_path: Path, captures: list[Capture], playing: PlaybackOptions = AS_IT_WAS, at: str = ""
 ) -> Iterator[Played]:
     it = made(tmp_path, captures, playing, at)
-    it.node.start_data(it.store, it.history)
+    it.node.start_filling(it.store, it.history)
     try:
         yield it
     finally:

@@ -287,7 +287,7 @@ def test_who_cannot_keep_up_shows_all_and_nothing_grows_old(tmp_path: Path, monk
     slow_parser = LoadedParser(replace(PARSER, parse=parse_slowly), "tests", is_isolated=False)
     monkeypatch.setattr(plays, "LOADED", ParserSet((slow_parser,)))
     it = made(tmp_path, slow, PlaybackOptions(speed=100.0, loops=False))
-    it.node.start_data(it.store, it.history)
+    it.node.start_filling(it.store, it.history)
     assert comes_true(lambda: it.node.controls.state_text() == "100 ×, ended")
     assert it.temperatures() == [78.0, 50.0]
     it.node.close()
@@ -328,7 +328,7 @@ def test_what_is_recorded_on_while_it_is_played_is_not_played(tmp_path: Path) ->
             recorder.add(recorded)
         it = made_of(tmp_path / "recording.jsonl", PlaybackOptions(speed=100.0, loops=False))
         recorder.add(capture(80, "20 20"))
-    it.node.start_data(it.store, it.history)
+    it.node.start_filling(it.store, it.history)
     assert comes_true(lambda: it.node.controls.state_text() == "100 ×, ended")
     assert it.temperatures() == [99.0, None]
     it.node.close()

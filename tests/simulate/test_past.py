@@ -48,7 +48,7 @@ def lived(cards: str, faults: str | None = None) -> Lived:
     store.set_change_callback(lambda: seen.append(store.snapshot()))
     settings = Settings()
     settings = replace(settings, attribution=replace(settings.attribution, enabled=True))
-    node.start_data(store, history, node.sources(settings))
+    node.start_filling(store, history, node.sources(settings))
     assert (node.clock.monotonic(), node.clock.wall()) == (NOW, WALL)
     return Lived(store.snapshot(), history.past(), captures, seen)
 

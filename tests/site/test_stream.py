@@ -38,7 +38,7 @@ class Node:
 
     def change(self, *devices, **parts):
         self.snapshot = replace(self.snapshot, devices=devices or self.snapshot.devices, **parts)
-        self.streams.snapshot_changed()
+        self.streams.send_changes()
         self.loop.advance(0)
 
     def close_slot(self):

@@ -177,9 +177,9 @@ def test_screen_does_not_wait_for_the_simulated_past():
     played, clock = threading.Event(), Clock()
 
     class HeldUp(DemoNode):
-        def start_data(self, *arguments):
+        def start_filling(self, *arguments):
             played.wait()
-            super().start_data(*arguments)
+            super().start_filling(*arguments)
 
     node = PolledNode("", "here", HeldUp("2xhygon", clock, past_seconds=PAST_SECONDS), Settings(), clock)
     node.start(lambda: None)

@@ -164,5 +164,5 @@ def _play_into_store(node: ReplayNode, arguments: argparse.Namespace, settings: 
     if arguments.watch is None:
         node.show(store, history, arguments.source)
     else:
-        node.start_data(store, history)
+        node.start_filling(store, history)
     return store

@@ -68,7 +68,7 @@ class Node(ABC):
         """Return the clock for timestamps. For a recording, it shows the recorded time."""
         return self._clock
 
-    def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # only simulated and recorded nodes override it
+    def start_filling(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # only simulated and recorded nodes override it
         """Start filling the store and history with recorded or simulated data."""
 
     def handlers(self) -> Mapping[str, Handler]:

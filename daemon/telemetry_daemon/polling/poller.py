@@ -127,7 +127,7 @@ class Poller:
         released = Failure("released", None, self._releases.release_text(source.name))
         for poll in source.parser.polls:
             self._process_outcome(source, poll, source.outcome_without_poll(poll, released))
-        return previous.left_behind()
+        return previous.leftover_pids()
 
     def resume(self, name: str) -> bool:
         """Poll a released source again, and return whether it was released."""

@@ -103,9 +103,9 @@ class Source:
         for reader in self._readers.values():
             reader.close()
 
-    def left_behind(self) -> tuple[int, ...]:
+    def leftover_pids(self) -> tuple[int, ...]:
         """Return the PIDs of processes that did not exit."""
-        return tuple(dict.fromkeys(pid for reader in self._readers.values() for pid in reader.left_behind()))
+        return tuple(dict.fromkeys(pid for reader in self._readers.values() for pid in reader.leftover_pids()))
 
     def _failure_before_poll(self, poll: Poll, pci: PciView) -> Failure | None:
         disabled_reason = self.settings.disabled_reason(poll)

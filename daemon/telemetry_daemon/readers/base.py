@@ -66,6 +66,6 @@ class Reader(Protocol):
         """Stop all processes of the reader. Safe to call twice, and while `read` runs."""
         return
 
-    def left_behind(self) -> tuple[int, ...]:
+    def leftover_pids(self) -> tuple[int, ...]:
         """Return the PIDs of processes that did not exit on `close`."""
         return ()

@@ -92,7 +92,7 @@ class WorkerReader:
             self._closed.set()
             self._worker.stop()
 
-    def left_behind(self) -> tuple[int, ...]:
+    def leftover_pids(self) -> tuple[int, ...]:
         """Return the worker's PID if the worker did not exit."""
         pid = self._worker.stuck_pid
         return () if pid is None else (pid,)

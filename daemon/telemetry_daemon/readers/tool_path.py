@@ -14,7 +14,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool's file. It must not be run if it has a `distrust_reason`."""
+    """A tool's file. It must not be run if `distrust_reason` is not empty."""
 
     name: str
     path: str
@@ -26,7 +26,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolSearch:
-    """Finds a source's tools at the configured path, or on PATH and in `folders`."""
+    """Searches for a source's tools at the configured path, or else on PATH and in `folders`."""
 
     source: str
     configured: str
@@ -34,13 +34,13 @@ class ToolSearch:
     folders: tuple[str, ...]
 
     def find(self, name: str) -> Tool | None:
-        """Return the tool, or None if it is missing. A tool that may be run is preferred."""
+        """Return the tool, preferably one that may be run, or None if it is missing."""
         tools = [tool for tool in (_tool_at(name, path) for path in self._candidate_paths(name)) if tool is not None]
         usable_tools = (tool for tool in tools if os.access(tool.path, os.X_OK) and not tool.distrust_reason)
         return next(usable_tools, tools[0] if tools else None)
 
     def missing_text(self, name: str) -> str:
-        """Return the message for a missing tool, which includes a remedy."""
+        """Return an error message for a missing tool, with a remedy."""
         if self.configured:
             return f"{self.configured} is not a file; correct sources.{self.source}.path, or leave it empty to search"
         where = f"PATH{_folders_text(self.folders)}"
@@ -80,7 +80,7 @@ def _tool_at(name: str, candidate: str) -> Tool | None:
 
 
 def _distrust_reason(path: Path) -> str:
-    """Return why root must not run a program, or an empty string."""
+    """Return why root must not run this program, or an empty string if it may."""
     if os.geteuid() != ROOT:
         return ""
     try:

@@ -46,8 +46,6 @@ class _PollFailedError(Exception):
 
 @dataclass(slots=True)
 class _PollResults:
-    """The outputs and failures of a poll so far."""
-
     deadline_seconds: float
     ends_at: float
     outputs: list[Output] = field(default_factory=list)
@@ -57,8 +55,6 @@ class _PollResults:
 
 @dataclass(frozen=True, slots=True)
 class _PlannedRun:
-    """A run of the tool that has not started yet."""
-
     line: str
     target: str
     launch_request: LaunchRequest
@@ -80,7 +76,7 @@ class _Leftover:
 
 
 class CommandReader:
-    """Runs the tool of one source. If `path` is empty, the tool is searched for."""
+    """Runs one source's tool, which is searched for if `path` is empty."""
 
     def __init__(
         self,
@@ -102,7 +98,7 @@ class CommandReader:
         self._read_lock = threading.Lock()
         self._closing = threading.Event()
         self._leftover: _Leftover | None = None
-        self._left_behind: tuple[int, ...] = ()
+        self._leftover_pids: tuple[int, ...] = ()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
         """Return a capture with the output of each run, or with a failure."""
@@ -116,7 +112,7 @@ class CommandReader:
         return start.capture(self._source, poll, tuple(results.outputs), failure, results.cpu_seconds)
 
     def capture_if_missing(self, poll: Poll) -> Capture | None:
-        """Return a capture with a failure if the tool is missing, else None."""
+        """Return a failed capture if the tool is missing, else None."""
         start = ReadStart()
         if not isinstance(poll.request, Command) or self._closing.is_set() or self._leftover is not None:
             return None
@@ -128,7 +124,7 @@ class CommandReader:
         return isinstance(capture.request, Command) and self._chooser.reject(capture.request)
 
     def reconsider(self, capture: Capture) -> None:
-        """Forget all rejections, because all command lines failed."""
+        """Allow all command lines of the capture's request again."""
         if isinstance(capture.request, Command):
             self._chooser.forget(capture.request)
 
@@ -140,16 +136,16 @@ class CommandReader:
         try:
             if self._leftover is not None:
                 if not reap_group(self._leftover.process, 0.0):
-                    self._left_behind = (self._leftover.process.pid,)
+                    self._leftover_pids = (self._leftover.process.pid,)
                 self._leftover.process.close()
                 self._leftover.planned.lock.close()
                 self._leftover = None
         finally:
             self._read_lock.release()
 
-    def left_behind(self) -> tuple[int, ...]:
-        """Return the PID of the tool if it is still running after `close`."""
-        return self._left_behind
+    def leftover_pids(self) -> tuple[int, ...]:
+        """Return the PID of the tool if it still runs after `close`."""
+        return self._leftover_pids
 
     def _read_locked(self, poll: Poll, targets: Targets, results: _PollResults) -> None:
         request = poll.request
@@ -185,7 +181,6 @@ class CommandReader:
             raise _PollFailedError(Failure("disabled", None, f"{self._source}: the reader is closed"))
 
     def _reap_leftover(self, results: _PollResults) -> None:
-        """Reap the process of an earlier run. Raises _PollFailedError if it is still running."""
         leftover = self._leftover
         if leftover is None:
             return
@@ -240,7 +235,7 @@ class CommandReader:
         return _PlannedRun(shlex.join(line), target, launch_request, lock)
 
     def _run_once(self, planned: _PlannedRun, request: Command, results: _PollResults) -> None:
-        """Run the tool once and store the output. Raises _PollFailedError if later runs would fail, too."""
+        """Run the tool once. Raises _PollFailedError if later runs would fail, too."""
         self._raise_if_late(planned, results)
         process = self._start_tool(planned)
         planned.lock.write_holder(process.pid)

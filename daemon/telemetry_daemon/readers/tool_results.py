@@ -40,7 +40,7 @@ def failure_of(run: RunResult, line: str, deadline: float, limits: RunLimits) ->
 
 
 def stuck_failure(line: str, pid: int, seconds: float) -> Failure:
-    """Return the failure to report while an earlier run of the tool has not exited."""
+    """Return the failure to report while an earlier run has not exited."""
     return Failure("stuck", None, f"{line} (process {pid}) has not exited for {seconds:.0f} s; no new run is started")
 
 
@@ -96,7 +96,7 @@ class ChosenCommand:
 
 @dataclass(slots=True)
 class _RejectedLines:
-    """The rejected command lines of a request, which are those before `start_index`."""
+    """All command lines before `start_index` are rejected."""
 
     tools: tuple[Tool | None, ...]
     start_index: int = 0

@@ -142,7 +142,7 @@ def _fault_values(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, fl
 
 
 def _overheating(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
-    """Yield whether the device is too hot, unless it reports throttling states."""
+    """Yield whether the device is too hot. Devices that report throttling states are skipped."""
     positions = _temperature_indices(readings.shape)
     if any(not isinstance(readings.values[index], Absent) for _, index in positions["throttled"]):
         return
@@ -170,7 +170,6 @@ def _fault_indices(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, int
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def _value_selector(shape: Shape) -> Callable[[Sequence[object]], object]:
-    """Return a getter for the values that can raise alarms."""
     indices = [index for _, keys in _fault_indices(shape) for _, index in keys]
     return itemgetter(*indices) if indices else lambda _: ()
 
@@ -184,7 +183,7 @@ def _severity(code: str) -> Severity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedFile:
-    """A file that `FlightFilePolicy` counts. `start` is a monotonic time."""
+    """A file that counts towards the flight recorder's limits. `start` is a monotonic time."""
 
     start: float
     alarm: Alarm = Alarm("", "")
@@ -205,7 +204,7 @@ class FlightFilePolicy:
         self._critical_subjects: set[tuple[str, bool]] = set()
 
     def start_burst(self, alarm: Alarm, replaced: CountedFile | None = None) -> CountedFile | None:
-        """Return a new file if this alarm starts a burst and the limits allow it, else None."""
+        """Return a new file if this alarm needs one and the limits allow it, else None."""
         now = self._monotonic()
         is_in_burst = now - self._last_alarm_time < QUIET_SECONDS and now - self._burst_start < MAX_BURST_SECONDS
         if is_in_burst and not self._needs_new_file(alarm, now, has_pending=replaced is not None):
@@ -240,7 +239,6 @@ class FlightFilePolicy:
             self._files.remove(file)
 
     def _needs_new_file(self, alarm: Alarm, now: float, *, has_pending: bool) -> bool:
-        """Return whether an alarm within a burst is severe enough for its own file."""
         is_within_minute = now - self._burst_start < REWRITE_SECONDS
         if alarm.severity is Severity.CRITICAL and self._severity is Severity.CRITICAL:
             return _critical_subject(alarm) not in self._critical_subjects and not is_within_minute

@@ -87,7 +87,6 @@ class FlightRecorder:
             log.warning("the flight recorder had no time to write", extra={"file": pending.name})
 
     def _schedule_file(self, alarm: Alarm, now: float) -> None:
-        """Schedule a new file, postpone the pending one, or schedule the rewrite of the last one."""
         pending = self._pending if self._pending is not None and not self._pending.is_rewrite else None
         counted = self._policy.start_burst(alarm, None if pending is None else pending.counted)
         name = flights.file_name(self._clock.wall(), alarm.cause)
@@ -111,7 +110,7 @@ class FlightRecorder:
             self._pending = pending
 
     def _schedule_wake(self, wake_time: float) -> bool:
-        """Replace the timer. Return False if the new one could not be started."""
+        """Replace the timer, and return whether the new one could be started."""
         timer = self._create_timer(max(0.0, wake_time - self._clock.monotonic()), partial(self._wake, wake_time))
         timer.daemon = True
         try:

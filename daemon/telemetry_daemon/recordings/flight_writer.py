@@ -36,7 +36,7 @@ _TOTAL_SHARE, _SOURCE_SHARE = 0.8, 0.3
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """A request to write the captures in `descriptor` to a file."""
+    """A request to write the captures in the open file `descriptor`."""
 
     folder: str
     name: str
@@ -72,7 +72,7 @@ def write(path: Path, name: str, lines: Iterable[bytes], max_bytes: int = flight
 
 
 def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[bytes]:
-    """Return masked lines of the newest captures, as many as the time limit allows."""
+    """Return the newest captures as masked lines, as many as time allows."""
     mask = Mask(secrets.token_bytes(32), names_here())
     start = time.monotonic()
     with load_parsers(find_parsers(request.parser_paths)) as loaded:
@@ -85,7 +85,7 @@ def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[b
 
 
 def _within_time(captures: Iterable[Capture], start: float, seconds: float) -> Iterator[Capture]:
-    """Yield the captures for which there is time. Each source may use only a share of `seconds`."""
+    """Yield captures until the time is over. Each source gets only a share of the time."""
     used_seconds: dict[str, float] = {}
     for capture in captures:
         now, source_seconds = time.monotonic(), used_seconds.get(capture.source, 0.0)

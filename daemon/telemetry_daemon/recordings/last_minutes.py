@@ -70,7 +70,7 @@ class CaptureFeed:
                 listener(line)
 
     def add_listener(self, listener: Listener, function: Callable[[], _T]) -> _T:
-        """Add a listener. Return the result of `function`, which is called before the first capture."""
+        """Call `function`, then pass all later captures to the listener. Return the function's result."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
             return function()

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class CaptureParser:
-    """Parses captures with the installed parsers, and the captures of simulated sources."""
+    """Parses captures, including those of simulated sources."""
 
     def __init__(self, loaded: ParserSet) -> None:
         self._installed: dict[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}
@@ -78,7 +78,7 @@ class StoreFeed:
         self._changes = ChangeLog()
 
     def add_sources(self) -> None:
-        """Add the sources. Their devices are shown after the inventory polls have reported."""
+        """Add all sources. New devices stay hidden until the inventory polls have reported."""
         inventory_polls = {key: self._parsers[key[0]].vendor for key in self._intervals if self._lists_devices(key)}
         for name, parser in self._parsers.items():
             facts = SourceFacts(name, parser.vendor, parser.gives, any(source == name for source, _ in inventory_polls))

@@ -86,7 +86,7 @@ class Playback:
             self._halt(_BROKEN)
 
     def _rebuild(self, target: float) -> Iterator[PlacedCapture]:
-        """Fill the store with the state at the target, and return the captures after it."""
+        """Fill the store with the state at `target`, and return the later captures."""
         start = max(0.0, target - LOOK_BACK_SECONDS)
         newest, remaining = self._read_until(start)
         if self._clock.is_interrupted():
@@ -103,7 +103,7 @@ class Playback:
         return remaining
 
     def _read_until(self, position: float) -> tuple[list[PlacedCapture], Iterator[PlacedCapture]]:
-        """Return each poll's newest capture up to `position`, and all later captures."""
+        """Return each poll's newest capture up to this position, and the captures after it."""
         newest: dict[PollKey, PlacedCapture] = {}
         # Captures that were appended to the file after the survey are not played.
         captures = itertools.takewhile(lambda placed: placed.position <= self._length, placed_captures(self._file))
@@ -200,7 +200,7 @@ class PlaybackControls:
         self._playback_clock.close()
 
     def replay_info(self) -> ReplayInfo:
-        """Return the recorded time and host that are shown, and the replay's state."""
+        """Return the replay's state, and the recorded time and host that are shown."""
         position = min(self._playback_clock.position(), self.survey.length)
         return ReplayInfo(self.wall_time(0.0), self.survey.hostname, self.wall_time(position), self.state_text())
 

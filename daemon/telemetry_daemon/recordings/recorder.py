@@ -69,7 +69,7 @@ class Recorder:
 
     @classmethod
     def to_file(cls, path: Path) -> Recorder:
-        """Create a file or replace a recording, and return its recorder. Raise RecordError."""
+        """Open a file for recording. An old recording is replaced. Raise RecordError."""
         try:
             return cls(_LineFile(path), str(path))
         except OSError as error:
@@ -232,7 +232,7 @@ class FirstResultGate:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Map each accelerator source that has not succeeded yet to its failure."""
+        """Return a failure text for each accelerator source that has failed so far."""
         with self._lock:
             waiting = [capture for capture, _ in self._waiting.values() if self._has_accelerators(capture)]
         failures = ((capture.source, capture.failure) for capture in waiting if capture.failure is not None)
@@ -253,7 +253,7 @@ def _has_output(capture: Capture) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Status:
-    """A status line between captures. `round_ended` is the time at which all polls had run."""
+    """A status line between captures. All polls had run at the time `round_ended`."""
 
     lost_count: int
     round_ended: float | None

@@ -36,7 +36,7 @@ class RecordingError(ValueError):
 
 @dataclass(slots=True)
 class Damage:
-    """The invalid lines of a recording, and the reason why reading ended early."""
+    """Invalid lines in a recording, and why reading ended early."""
 
     invalid: list[tuple[int, str]] = field(default_factory=list)
     count: int = 0
@@ -111,7 +111,7 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
 
 
 def _early_end_text(line: bytes, line_number: int, reason: str, invalid_count: int) -> str:
-    """Return why reading must stop after this invalid line, or "" to continue."""
+    """Return why reading stops after this invalid line, or "" if it continues."""
     if len(line) > MAX_LINE_BYTES:
         return f"line {line_number} is longer than {MAX_LINE_BYTES >> 20} MiB; reading stopped there"
     if invalid_count >= _MAX_INVALID:

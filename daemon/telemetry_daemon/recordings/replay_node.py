@@ -75,7 +75,7 @@ class ReplayNode(Node):
         return tuple(self._parsers.values())
 
     def warnings(self) -> tuple[str, ...]:
-        """Return a sentence for each part of the recording that is not played."""
+        """Return a warning for each part of the recording that is not played."""
         unparsed_names = abbreviated_names(sorted(self.survey.examples.keys() - self._parsers.keys()))
         text = f"no installed parser reads the recorded {unparsed_names}: install its plugin"
         return (*self.damage, text) if unparsed_names else self.damage
@@ -88,7 +88,7 @@ class ReplayNode(Node):
         """Return no sources, because a replay polls no source."""
         return []
 
-    def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: ARG002  # a replay has no sources
+    def start_filling(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: ARG002  # a replay has no sources
         """Start to play the recording into the store."""
         for warning in self.warnings():
             log.warning("a part of the recording is not played", extra={"detail": warning})

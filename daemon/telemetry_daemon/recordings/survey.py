@@ -39,7 +39,7 @@ class ClockSegment:
 
     @property
     def wall_offset(self) -> float:
-        """Return the wall-clock time at position 0, according to this segment."""
+        """Return the wall time of position 0, by this segment's clock."""
         return self.wall_time - self.position
 
 
@@ -126,7 +126,7 @@ def _placed_at_start(captures: Iterable[PlacedCapture], start: float) -> Iterato
 
 @dataclass(slots=True)
 class Survey:
-    """The length, times and host of a recording, with an example capture of each source."""
+    """A recording's length, times and host, and an example capture of each source."""
 
     length: float = 0.0
     wall_times: WallTimes = field(default_factory=WallTimes)
@@ -195,7 +195,6 @@ def parse_time(text: str) -> RecordingTime:
 
 
 def _find_position(survey: Survey, target_time: Callable[[ClockSegment], float]) -> float | None:
-    """Return the first position with the target time, or None. The target time may depend on the segment."""
     for segment in survey.wall_times.segments():
         offset = target_time(segment) - segment.wall_time
         if -_ROUNDING_SECONDS <= offset <= segment.seconds + _ROUNDING_SECONDS:

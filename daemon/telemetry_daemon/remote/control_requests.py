@@ -44,7 +44,7 @@ class MaintenanceRequest:
 
 @dataclass(frozen=True, slots=True)
 class SourceRequest:
-    """A request to resume a source or to read its jobs immediately."""
+    """A request about one source, such as to resume it."""
 
     source: str
 

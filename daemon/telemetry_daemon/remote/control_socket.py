@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """The type of a request's arguments, and the function that returns the answer."""
+    """A request's argument type, and the function that answers it."""
 
     arguments: type
     answer: Callable[[Any], Mapping[str, Plain]]
@@ -47,7 +47,7 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class StreamHandler:
-    """The type of a request's arguments, and the function that sends a stream."""
+    """A request's argument type, and the function that streams the answer."""
 
     arguments: type
     serve: Callable[[Any, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -149,7 +149,7 @@ def stream_lines(path: Path, verb: str, deadline: Callable[[], float], **argumen
 
 
 def _received_data(connection: socket.socket, deadline: Callable[[], float]) -> Iterator[bytes]:
-    """Yield received bytes until the deadline, and then the bytes that are already on the way."""
+    """Yield received bytes. Stop shortly after the deadline."""
     received_bytes = 0
     start_time, end_time = time.monotonic(), None
     while (remaining := (deadline() if end_time is None else end_time) - time.monotonic()) > 0 or end_time is None:
@@ -204,7 +204,7 @@ def _receive_all(connection: socket.socket) -> bytes:
 
 
 def daemon_answer(settings: Settings, answer_type: type[T], verb: str, **arguments: Plain) -> T:
-    """Return the daemon's answer. Its strings are safe to print. Raises CommandError."""
+    """Return the daemon's answer, with strings that are safe to print. Raises CommandError."""
     from telemetry_daemon.remote import lenient  # the daemon itself does not need this module
 
     path = socket_path(settings.state.runtime_directory)

@@ -240,7 +240,7 @@ class Client:
             raise _node_error(error) from error
 
     def events(self, target: str) -> Iterator[tuple[str, str]]:
-        """Yield each server-sent event's name and data. Raises NodeError on errors and at the end of the stream."""
+        """Yield each server-sent event's name and data. Raises NodeError if the stream fails or ends."""
         try:
             connection = self._open_connection()
             status, headers = connection.request(self._address.path + target, self._headers("text/event-stream"))

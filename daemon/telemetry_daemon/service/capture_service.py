@@ -34,7 +34,7 @@ class BeginRound(Protocol):
     """Starts a round, in which each poll runs once."""
 
     def __call__(self, *, poll_now: bool) -> Callable[[], bool]:
-        """Start a round. The returned function returns whether the round has ended."""
+        """Start a round, and return a function that checks whether it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class CaptureService:
         return error_text
 
     def _flight_times(self) -> Iterator[float]:
-        """Yield the monotonic times at which the existing files were written."""
+        """Yield the monotonic times at which the files were written."""
         now, wall_time = self._clock.monotonic(), self._clock.wall()
         # If the clock was set back, a file from the future counts as new.
         return (now - max(0.0, wall_time - flight.wall_time) for flight in self._flights)
@@ -152,7 +152,7 @@ class _CaptureQueue:
         self._loop.call_soon_threadsafe(self._enqueue, line.text)
 
     async def next(self) -> bytes:
-        """Return the next line. If captures were dropped before it, their number comes first."""
+        """Return the next line. A line about dropped captures may precede it."""
         text = await self._waiting.get()
         self._waiting_bytes -= len(text)
         dropped, self._dropped = self._dropped, 0

@@ -193,7 +193,7 @@ class Service:
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signal_number, self._stop_event.set)
         self._site.stream_on(loop)
-        self._store.set_change_callback(self._site.snapshot_changed)
+        self._store.set_change_callback(self._site.send_changes)
         await self._web_server.start()
         await self._compat_pages.serve(self._settings, self._site.respond, self._rate_limits)
         self._reload_on_sighup()
@@ -202,7 +202,7 @@ class Service:
         self._set_daemon_metrics()
         self._configure_capture_service()
         sources = self._node.sources(self._settings)
-        self._node.start_data(self._store, self._history, sources)
+        self._node.start_filling(self._store, self._history, sources)
         self._poller.start(sources)
         self._poller.run_every("history", SLOT_SECONDS, partial(self._history.end_slots, self._store.snapshot))
         self._poller.run_every("housekeeping", HOUSEKEEPING_SECONDS, self._run_housekeeping)
@@ -269,7 +269,7 @@ class Service:
             logger.warning(warning, extra={"error": error})
 
     def _configuration_headers(self) -> Mapping[str, str]:
-        """Return headers that identify the configuration, or no headers if the state is not stored."""
+        """Return headers with hashes of the configuration, or none if the state is not stored."""
         if not self._arguments.stores_state:
             return {}
         return {SETTINGS_HASH_HEADER: settings_hash(self._settings), INPUTS_HASH_HEADER: self._input_hash}
@@ -310,7 +310,7 @@ class Service:
         self._daemon_metrics.set_known_since(self._known_since)
 
     async def _reload_in_turn(self) -> None:
-        """Reload after any current reload. Requests are merged while one is waiting."""
+        """Reload after the current reload. Ignore the request if another is already waiting."""
         if self._is_reload_waiting:
             return
         self._is_reload_waiting = True

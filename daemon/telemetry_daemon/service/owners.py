@@ -24,7 +24,7 @@ _CLOCK_TICK_NS = 1_000_000_000
 
 
 class OwnerAccounting:
-    """The attribution of cards to owners, and the ledger."""
+    """Attributes cards to owners, and records their use in the ledger."""
 
     def __init__(self, settings: AttributionSettings, state_directory: str | None, clock: Clock) -> None:
         """Load the saved ledger. Raises ConfigError if the key for hashed names cannot be read."""

@@ -43,7 +43,7 @@ class ReplayArguments:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Simulated cards or a recording that replace this machine's devices."""
+    """Simulated cards or a recording, used instead of this machine's devices."""
 
     demo: str | None = None
     faults: str | None = None

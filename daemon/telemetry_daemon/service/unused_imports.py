@@ -52,7 +52,7 @@ WITHOUT_ASYNCIO: StandIns = {**_STAND_INS, "asyncio": {"iscoroutinefunction": is
 
 @contextmanager
 def replace_unused_imports(stand_ins: StandIns = _STAND_INS) -> Iterator[None]:
-    """Replace unused modules with stand-ins within this context."""
+    """Replace unused modules with stand-ins during the `with` block."""
     inserted = {name: _create_module(name, content) for name, content in stand_ins.items() if name not in sys.modules}
     sys.modules.update(inserted)  # type: ignore[arg-type]  # None is the documented marker for a missing module
     try:

@@ -213,7 +213,7 @@ def _by_throttle_reason(demo: Demo, power: float, heat: float) -> SimulatedValue
 
 
 def _errors_by_label(labels: tuple[str, ...], count: int) -> SimulatedValue:
-    """Return the errors by label. All `count` errors have the first label."""
+    """Return all errors under the first label, and 0 under the others."""
     return {label: float(count if position == 0 else 0) for position, label in enumerate(labels)}
 
 

@@ -32,8 +32,6 @@ _COMMUNICATION_SHARE = 0.24
 
 @dataclass(frozen=True, slots=True)
 class _JobsReader(Reader):
-    """Reads simulated data about jobs."""
-
     source: str
     clock: Clock
     create_data: Callable[[], Plain]

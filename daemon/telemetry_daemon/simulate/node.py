@@ -85,7 +85,7 @@ class DemoNode(Node):
         readers_by_poll = {poll.name: reader for poll in parser.polls}
         return Source(parser, readers_by_poll, settings.source(name), empty_pci_view, self._clock, self._on_capture)
 
-    def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:
+    def start_filling(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:
         """Fill the store and the history with a simulated past."""
         simulated = [source for source in sources if source.name != host.PARSER.name]
         for source in simulated:

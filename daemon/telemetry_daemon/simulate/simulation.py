@@ -131,7 +131,7 @@ class Simulation:
                 card.reset()
 
     def _functions_by_fault(self) -> Mapping[str, Callable[[float], None]]:
-        """Map each fault to the function that simulates it. The function is called every second."""
+        """Map each fault to the function that simulates it every second."""
         return {
             "lost": self._stage_loss,
             "hot": self._stage_heat,
@@ -152,7 +152,6 @@ class Simulation:
             self.workload.train_everywhere(self.now, math.inf)
 
     def _stage_incident(self, since_due: float) -> None:
-        """Overheat a card shortly before the simulated past ends."""
         if since_due == -_INCIDENT_BEFORE_SECONDS:
             self.cards[_HOT_CARD % len(self.cards)].hot_until = self.now + _INCIDENT_SECONDS
 
@@ -176,7 +175,7 @@ class Simulation:
             self.events.append((self.now, card.position, code))
 
     def _fault_rates(self, faults: FaultRates, count: int) -> list[tuple[float, Callable[[CardState], object]]]:
-        """Return the possible faults as (rate per hour for all cards, function that causes the fault)."""
+        """Return a rate and a function for each fault. Rates are per hour for all cards."""
         return [
             (faults.failed_polls, self._fail_polls),
             (faults.events * count if self._demo.events else 0.0, self._add_random_event),

@@ -119,7 +119,7 @@ def _header_html(snapshot: Snapshot) -> str:
 
 
 def _clipped(tag: str, text: str, classes: str = "") -> str:
-    """Return an element that the browser may clip, with the whole text in its title."""
+    """Return an HTML element with the full text as its tooltip."""
     return f'<{tag} class="{classes}" title="{escaped(text)}">{escaped(text)}</{tag}>\n'
 
 
@@ -188,7 +188,7 @@ def _finding_html(finding: Finding) -> str:
 
 
 def _reading_item(line: details.Line, counter: MergedReading | None) -> str:
-    """Return a reading as HTML. A counter has attributes from which the page derives the rate."""
+    """Return a reading as HTML. The page computes a counter's rate from its attributes."""
     name, content, note = map(escaped, line)
     attributes = ""
     if counter is not None and not isinstance(counter.value, Absent):

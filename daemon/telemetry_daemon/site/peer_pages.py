@@ -23,7 +23,7 @@ class PageDefaults(NamedTuple):
 
 
 class PeerPages:
-    """Creates the renderer of each page at the first request for it."""
+    """Pages of metrics in the formats of other exporters."""
 
     def __init__(self, node: NodeIdentity, defaults: Mapping[str, PageDefaults]) -> None:
         self._node = node

@@ -77,7 +77,7 @@ class ProcessMetrics:
         return "".join([f"{prefix}{value}\n" for prefix, value in lines if value is not None]).encode()
 
     def _read_stat_fields(self) -> list[bytes]:
-        """Return the fields after the command's name, or an empty list if /proc is not readable."""
+        """Return the fields of the stat file after the command's name, or [] if it is not readable."""
         try:
             return self._stat_file.read_bytes().rpartition(b")")[2].split()
         except OSError:  # the metrics are omitted

@@ -98,10 +98,10 @@ class Site:
         """Enable the event stream on this event loop."""
         self._loop = loop
 
-    def snapshot_changed(self) -> None:
+    def send_changes(self) -> None:
         """Send changes to the clients of the event stream. Thread-safe."""
         if self._streams is not None:
-            self._streams.snapshot_changed()
+            self._streams.send_changes()
 
     def respond(self, request: Request) -> Response:
         """Return the response to a request."""
@@ -142,7 +142,6 @@ class Site:
         return self._metrics_response(request, _MetricsPage("", self._renderer.page, self._process_metrics))
 
     def _metrics_response(self, request: Request, page: _MetricsPage) -> Response:
-        """Return a page of metrics in the negotiated syntax and encoding."""
         syntax, content_type = choose_format(request.headers.get("accept", ""))
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"), _NO_SNIFFING)
         tail, eof = page.tail(syntax), _EOF_BY_SYNTAX[syntax]

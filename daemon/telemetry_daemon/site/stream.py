@@ -133,7 +133,7 @@ class Streams:
             self._next_heartbeat = self._loop.call_later(HEARTBEAT_SECONDS, self._send_heartbeats)
         return Response(200, (), _CONTENT_TYPE, _HEADERS, client)
 
-    def snapshot_changed(self) -> None:
+    def send_changes(self) -> None:
         """Send changes, at most once a second. Thread-safe."""
         if self._clients and not self._is_check_due:
             self._is_check_due = True
@@ -141,7 +141,7 @@ class Streams:
                 self._loop.call_soon_threadsafe(self._check_snapshot)
 
     def _admit(self, address: str) -> bool:
-        """Return whether a new stream may begin. An older stream may be ended for it."""
+        """Return whether a new stream may begin. Ends an older stream if necessary."""
         is_local = address == LOCAL_SOCKET
         streams = [stream for stream in self._clients if (stream.address == LOCAL_SOCKET) == is_local]
         if len(streams) < (MAX_LOCAL_STREAMS if is_local else MAX_STREAMS):
@@ -180,7 +180,7 @@ class Streams:
         self._next_check = self._loop.call_at(due_time, self._check_snapshot)
 
     def _send_if_due(self) -> Snapshot:
-        """Send the events of a new snapshot if they are due. Return the snapshot that was sent last."""
+        """Send a new snapshot's events if they are due. Return the last sent snapshot."""
         snapshot, now = self._get_snapshot(), self._loop.time()
         is_due = snapshot is not self._snapshot and now - self._rendered_at >= MIN_PAUSE_SECONDS
         if self._snapshot is None or is_due:
@@ -222,7 +222,7 @@ class Streams:
             yield from self._missed_history(last_id)
 
     def _missed_history(self, last_id: str) -> Iterator[bytes]:
-        """Yield the history since the client's last event."""
+        """Yield the history after the client's last event."""
         instance, _, slot = last_id.partition(".")
         # The slots of an earlier daemon are unknown, so the whole history is sent.
         first_slot = min(int(slot), self._history.open_slot()) if instance == self._instance else 0
@@ -241,7 +241,7 @@ def _merge_objects(times: Entry, device: str) -> str:
 
 
 def _changed_entries(previous: Entry, current: Entry, state: Entry) -> Iterator[tuple[str, Entry]]:
-    """Yield events for changed devices and troubles. If anything else changed, yield the whole state."""
+    """Yield events for changed entries, or the whole state if anything else changed."""
     ignored = {"devices": None, "troubles": None}
     if not previous or {**previous, **ignored} != {**current, **ignored}:
         if previous:

@@ -39,7 +39,7 @@ class _OwnershipInput:
 
     @classmethod
     def from_reports(cls, devices: Sequence[MergedDevice], reports: Iterable[SourceReport]) -> _OwnershipInput:
-        """Collect the input. The order of the polls makes no difference."""
+        """Collect the input. Reports are sorted by source and poll."""
         sorted_reports = sorted(
             (source_report.source, source_report.poll, source_report.report)
             for source_report in reports
@@ -84,7 +84,7 @@ class Attribution:
         ]
 
     def update_ledger(self, devices: Sequence[MergedDevice]) -> None:
-        """Pass the current owners to the ledger, after it has received the readings."""
+        """Pass the current owners to the ledger. Call this after adding the readings."""
         if self._ledger is not None:
             ended_claims = (claim for claim in self._claims() if claim.ended is not None)
             owned_devices = [self._with_newest_owners(device) for device in devices]
@@ -99,7 +99,7 @@ class Attribution:
         return tuple(self._ledger.with_totals(device) for device in devices)
 
     def unresolved_counts(self) -> tuple[Sample, ...]:
-        """Return samples with each source's number of unresolved device names."""
+        """Return the number of unresolved device names per source, as samples."""
         claimed = {source for source, claims in self._input.claims if claims} if self._input is not None else set()
         return tuple(
             Sample(UNRESOLVED, float(self._node_owners.unresolved.get(source, 0)), (("source", source),))
@@ -121,7 +121,7 @@ class Attribution:
             yield from claims
 
     def _as_first_reported(self, node_owners: NodeOwners) -> NodeOwners:
-        """Keep the first details of each owner. New label values would begin new time series."""
+        """Keep each owner's first details, because new label values would begin new time series."""
         owners = [allocation.owner for device in node_owners.devices for allocation in device.allocations]
         self._first_owners = {_key(owner): self._first_owners.get(_key(owner), owner) for owner in owners}
         self._newer_owners = {_key(owner): owner for owner in owners if owner != self._first_owners[_key(owner)]}

@@ -48,11 +48,11 @@ class OpenEvents:
 
     @property
     def last_times(self) -> dict[str, float]:
-        """Map each code to the Unix time of its last event; 0 means unknown."""
+        """Map each code to the Unix time of its last event, or to 0 if unknown."""
         return dict(zip(self.codes, chain(self.times, repeat(0.0)), strict=False))
 
     def with_event(self, code: str, wall_time: float) -> OpenEvents:
-        """Return these events with another one. If it was already open, only its time changes."""
+        """Return these events after adding this one or updating its time."""
         times = self.last_times | {code: wall_time}
         return replace(self, codes=tuple(times), times=tuple(times.values()))
 
@@ -61,14 +61,14 @@ class OpenEvents:
         return "" in (boot, self.boot) or boot == self.boot
 
     def is_repaired(self, binding: int | None, counters: _Counters) -> bool:
-        """Return whether the driver was bound to the card again, or the card's counters restarted."""
+        """Return whether the driver was bound again, or the card's counters restarted."""
         if self.binding is not None and binding not in (None, NOT_BOUND, self.binding):
             return True
         values = ((counters.get((count.metric, count.label, count.source)), count.least) for count in self.counts)
         return any(value is not None and value < least / 2 for value, least in values)
 
     def raised_to(self, counters: _Counters) -> OpenEvents:
-        """Return these events with the floors raised for counters that have grown."""
+        """Return these events with higher floors for counters that have grown."""
         floor_by_counter = {(count.metric, count.label, count.source): count.least for count in self.counts}
         current_floors = {key: _power_of_two_below(value) for key, value in counters.items()}
         raised = {key: floor for key, floor in current_floors.items() if floor > floor_by_counter.get(key, 0.0)}
@@ -78,8 +78,6 @@ class OpenEvents:
 
 @dataclass(slots=True)
 class _EventCount:
-    """How often an event occurred since the daemon started, and when it last occurred."""
-
     count: int = 0
     last_wall_time: float = 0.0
 
@@ -209,7 +207,7 @@ class Events:
         return self._machine.binding_of(device.bus_id) if device is not None and device.bus_id else None
 
     def _card_counters(self, device_id: str) -> _Counters:
-        """Return the counters of a device or, for a partition, the counters of its card."""
+        """Return the device's counters. A partition has its card's counters."""
         device = self._newest_devices.get(device_id)
         card = self._newest_devices.get(device.parent or device_id) if device is not None else None
         return {

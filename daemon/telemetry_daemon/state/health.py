@@ -120,7 +120,7 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
 
 
 def list_failure_times(healths: Iterable[Health], now: float) -> dict[str, float]:
-    """Return since when each source's device list has failed or expired. Sources with a working list are omitted."""
+    """Map sources to the time since which they have no valid device list."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
         previous = most_frequent.get(health.source)
@@ -138,7 +138,7 @@ def _list_failure_time(health: Health, now: float) -> float | None:
 
 
 def with_overrun(health: Health) -> Health:
-    """Return the health with one more overrun (the poll was due while it was still running)."""
+    """Return the health with one more overrun: the poll was due while it was still running."""
     return replace(health, overruns=health.overruns + 1)
 
 

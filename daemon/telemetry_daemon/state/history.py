@@ -272,7 +272,7 @@ class History:
         first: int = 0,
         end: int | None = None,
     ) -> Past:
-        """Return the history from slot `first` up to slot `end`, which is excluded."""
+        """Return the history from slot `first` to slot `end` (excluded)."""
         boot_time = self._clock.boot_time()
         with self._lock:
             span = self._span(first, self._open_slot if end is None else end)
@@ -366,7 +366,7 @@ def absence_reason(device: MergedDevice | None, metric_history: MetricHistory, o
 
 
 def outages_by_poll(healths: Mapping[PollKey, Health], now: float) -> Mapping[PollKey, str]:
-    """Map each poll to its failure, or "" if it works. The key (source, "") stands for the source's device lists."""
+    """Map each poll to its failure, or "" if it works. The poll "" stands for a source's device lists."""
     outages = {key: _outage(health, now) for key, health in healths.items()}
     working_lists = {(source, ""): "" for source, _ in outages}
     list_outages = {(key[0], ""): outage for key, outage in outages.items() if outage and healths[key].lists_devices}

@@ -74,7 +74,7 @@ class Ledger:
             card.add_event(self._to_monotonic(event.wall_time), event.code)
 
     def update(self, devices: Sequence[MergedDevice], now: float, wall: float, ended: Iterable[Claim] = ()) -> None:
-        """Update the cards' owners. The owners of the claims in `ended` have finished."""
+        """Update the cards' owners. `ended` contains the claims of owners that have finished."""
         self._now, self._wall = now, wall
         if self._began == -math.inf:
             self._restore()
@@ -126,12 +126,12 @@ class Ledger:
         return tuple(completed)
 
     def close(self) -> None:
-        """Complete the records of owners without current cards, because the daemon exits."""
+        """Complete the records of all owners that no longer use a card."""
         for entry in list(self._waiting):
             self._complete_entry(entry)
 
     def forget(self, device_id: str) -> None:
-        """Remove a card after attributing its use to the owners."""
+        """Attribute the card's use to its owners, then remove the card."""
         if device_id in self._devices:
             self._remove_card(device_id)
         card = self._cards.pop(device_id, None)
@@ -232,7 +232,7 @@ class Ledger:
         return entry
 
     def _new_reported_start(self, entry: Entry, allocation: Allocation, device_id: str) -> float | None:
-        """Return the reported start in monotonic time, or None if it is not new for this card."""
+        """Return the reported start in monotonic time if it is new for this card, else None."""
         start = reported_start(allocation, self._wall)
         if start is None:
             return None
@@ -267,7 +267,7 @@ class Ledger:
         self._remove_from_cards(entry, self._to_monotonic(end_time))
 
     def _add_unseen(self, claim: Claim, ended: float, devices: Sequence[MergedDevice]) -> None:
-        """Add an owner whose use of a card began and ended between two polls."""
+        """Add an owner that used a card only between two polls."""
         key, started = entry_key(claim.owner), claim.started
         is_new = started is not None and started >= self._finished.get(key, _NO_END)[0] - START_TOLERANCE_SECONDS
         if started is None or not is_new or not started <= ended or ended <= self._start_wall:
@@ -316,7 +316,7 @@ class Ledger:
             entry.add_gap(entry.last_seen.time, self._wall, self._now - entry.missing_since)
 
     def _add_start_gap(self, entry: Entry, counted_from: float) -> None:
-        """Record the time between the owner's start and the first counted use as a gap."""
+        """Record the time before the first counted use as a gap."""
         start, counted_start = entry.start.time, self._wall - (self._now - counted_from)
         if counted_start - start > START_TOLERANCE_SECONDS and not entry.gaps and len(entry.card_uses) == 1:
             entry.add_gap(start, counted_start, counted_start - start)

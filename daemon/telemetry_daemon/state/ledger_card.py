@@ -33,7 +33,7 @@ _MAX_WATTS = BY_KEY[POWER].high
 
 
 class LedgerCard(Generic[_Holder]):
-    """Attributes the use of one card to its holders, which are ledger entries. Times are monotonic."""
+    """Attributes a card's use to its holders (ledger entries). Times are monotonic."""
 
     def __init__(self, unallocated: _Holder, now: float) -> None:
         self.unallocated = unallocated
@@ -56,13 +56,13 @@ class LedgerCard(Generic[_Holder]):
         self._uncounted = _UncountedEnergy()
 
     def replace_unallocated(self, unallocated: _Holder) -> None:
-        """Attribute unallocated use to this holder, except use that is already settled."""
+        """Attribute unsettled and future unallocated use to this holder."""
         self.unallocated = unallocated
         self._drop_preliminary()
 
     @property
     def max_report_delay(self) -> float:
-        """Return how late, in seconds, a report may still change past use."""
+        """Return the maximum delay, in seconds, of a report that may change past use."""
         return max(MAX_REPORT_DELAY_SECONDS, 2 * self.longest_segment)
 
     def integrate(self, readings: Readings) -> None:
@@ -84,7 +84,6 @@ class LedgerCard(Generic[_Holder]):
             self._integrals[metric].last_reading = None
 
     def _count_energy(self, readings: Readings) -> None:
-        """Add the energy since the counter's last value."""
         joules, origin = readings.find(_COUNTER) or (Absent.NOT_REPORTED, Origin(""))
         if isinstance(joules, Absent):
             return
@@ -122,7 +121,7 @@ class LedgerCard(Generic[_Holder]):
         self.longest_segment = max(self.longest_segment, segment.end - segment.begin)
 
     def _estimate_energy(self, segment: CurveSegment) -> None:
-        """Estimate the energy from the power while the energy counter does not work."""
+        """Estimate the energy from the power if the counter does not work."""
         if not self._is_counter_working:
             self.add_segment(ENERGY_ESTIMATED, segment)
             return
@@ -163,7 +162,7 @@ class LedgerCard(Generic[_Holder]):
         self._drop_preliminary()
 
     def skip_absence(self, until: float) -> Tallies[_Holder]:
-        """Settle the use until the card's absence, and count again from `until`."""
+        """Settle all use before the card's absence, and continue at `until`."""
         tallies = self.settle()
         self._counted_from = self._settled_until = self.seen_until = until
         self._readings = self._counter_reading = None
@@ -180,7 +179,7 @@ class LedgerCard(Generic[_Holder]):
         return self.settle(self.seen_until - self.max_report_delay) if is_due else {}
 
     def settle(self, until: float = math.inf) -> Tallies[_Holder]:
-        """Attribute the use until this time for good, and return its tallies."""
+        """Return the tallies of the use until this time, which is now settled."""
         tallies: Tallies[_Holder] = {}
         end = min(until, self.seen_until)
         if end > self._settled_until:
@@ -227,7 +226,7 @@ class LedgerCard(Generic[_Holder]):
 
 @dataclass(slots=True)
 class _UncountedEnergy:
-    """The energy since the card's energy counter last grew, integrated from the power."""
+    """The energy since the card's counter last grew, computed from the power."""
 
     segments: list[CurveSegment] = field(default_factory=list)
     # A working counter is read at least this often.
@@ -250,7 +249,7 @@ class _UncountedEnergy:
 
     @property
     def has_counter_stopped(self) -> bool:
-        """Return whether the used energy should have made the counter grow at least twice."""
+        """Return whether the counter should have grown at least twice by now."""
         return self._seconds > self.max_interval and self._joules > 2 * self._largest_step
 
 

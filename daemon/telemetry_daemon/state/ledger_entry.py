@@ -268,7 +268,7 @@ def _integral(sums: Mapping[str, ReadingSum], metric: str) -> float | None:
 
 
 def _growth(last: float | None, settled: Tally, recent: Tally, at_start: Tally, metrics: Sequence[str]) -> float | None:
-    """Return by how much the integrals grew since the daemon started, or `last` if that is greater."""
+    """Return the integrals' growth since the daemon started, but at least `last`."""
     sums = [tally.sums[metric] for tally in (settled, recent) for metric in metrics if metric in tally.sums]
     if not any(metric_sum.seconds > 0.0 for metric_sum in sums):
         return last

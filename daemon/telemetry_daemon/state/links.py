@@ -34,7 +34,7 @@ class Links:
         self._taken: dict[str, list[float]] = {}
 
     def update(self, devices: Iterable[MergedDevice]) -> dict[str, tuple[str, ...]]:
-        """Record new link states, and return the lost links of each device with new states."""
+        """Record new link states. For each device with new states, return its lost links."""
         lost_links = {}
         for device in devices:
             readings = Readings.of(device.readings)
@@ -71,6 +71,6 @@ def _lost_labels(links: dict[str, _Link]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def _link_positions(shape: Shape) -> tuple[tuple[tuple[str, int], ...], frozenset[int]]:
-    """Return the labels and positions of the link readings, and the indices of their origins."""
+    """Return (label, position) of each link reading, and the indices of their origins."""
     positions = tuple((label, position) for (metric, label), position in shape.indices.items() if metric == "link_up")
     return positions, frozenset(shape.origins[position] for _, position in positions)

@@ -113,7 +113,7 @@ class MaintenanceState:
         return Maintenance(ends_in, announced.reason)
 
     def _uptime(self) -> float:
-        """Return seconds since boot, including suspension."""
+        """Return the seconds since boot, including suspension."""
         return self._clock.monotonic() + self._clock.slept()
 
     def _load(self, path: Path) -> None:

@@ -12,7 +12,7 @@ from telemetry_parsers.model import MergedDevice, Sample
 
 
 class NodeFacts:
-    """Facts about the node that no source reports. Each change calls `request_snapshot` under `lock`."""
+    """Facts that no source reports, such as ranks. Each change calls `request_snapshot`."""
 
     def __init__(self, lock: threading.RLock, request_snapshot: Callable[[], None]) -> None:
         self._lock = lock

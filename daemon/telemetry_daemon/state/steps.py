@@ -46,5 +46,5 @@ class StepMetrics:
 
 
 def create_step_metrics(attribution: Attribution | None) -> StepMetrics:
-    """Return step metrics that show or hide job ids as the attribution does."""
+    """Return step metrics that hide job ids if the attribution does."""
     return StepMetrics(BY_NAME if attribution is None else attribution.privacy)

@@ -92,7 +92,7 @@ class Store:
                 self._frozen = None
 
     def add_source(self, facts: SourceFacts, metrics: tuple[Metric, ...] = ()) -> None:
-        """Add a source and its parser's own metrics. Call this before the source's first report."""
+        """Add a source and its own metrics. Call this before its first report."""
         with self._lock:
             self._state.sources[facts.source] = facts
             self._state.metrics = {**self._state.metrics, **{metric.key: metric for metric in metrics}}
@@ -112,13 +112,13 @@ class Store:
             self._merged = self._snapshot = None
 
     def await_inventories(self, polls: Mapping[PollKey, str]) -> None:
-        """Hide a vendor's new devices until the first polls of this vendor have ended."""
+        """Hide new devices until their vendor's first polls have ended."""
         with self._lock:
             self._state.awaited = dict(polls)
             self._state.awaited_until = self._clock.monotonic() + FIRST_INVENTORY_SECONDS
 
     def set_change_callback(self, callback: Callable[[], None]) -> None:
-        """Set the function that is called after each accepted attempt."""
+        """Set a function to call after each accepted poll result."""
         self._on_change = callback
 
     def put(
@@ -287,7 +287,7 @@ class Store:
         self._merged = self._snapshot = None
 
     def _merge_unless_unchanged(self, *, is_unchanged: bool) -> MergedNode:
-        """Return the merged reports. If `is_unchanged`, return the previous result."""
+        """Return the merged reports, or the previous result if `is_unchanged`."""
         if not is_unchanged or self._merged is None or self._owned is None:
             return self._merge(self._clock.monotonic())
         self._snapshot = None
@@ -384,7 +384,7 @@ class Store:
         )
 
     def _shown_devices(self, merged: MergedNode, now: float) -> tuple[MergedDevice, ...]:
-        """Add each missing device that has open events, or whose source cannot list devices now."""
+        """Add missing devices that have open events, or whose source cannot list devices now."""
         merged_ids = {device.id for device in merged.devices}
         missing_devices = [identity for identity in self._state.merge.identities if identity.id not in merged_ids]
         if not missing_devices:

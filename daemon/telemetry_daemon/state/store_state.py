@@ -46,7 +46,7 @@ class StoreState:
     boot_time: float = 0.0
 
     def without_reports(self) -> StoreState:
-        """Return a new state with the same sources."""
+        """Return a new state with the same sources but without reports."""
         kept_fields = ("sources", "awaited_until", "metrics", "needs_counters", "slept", "started_wall", "boot_time")
         return StoreState(MergeState(), **{name: getattr(self, name) for name in kept_fields})
 
@@ -77,7 +77,7 @@ class StoreState:
         ]
 
     def last_list_times(self, now: float) -> dict[str, float | None]:
-        """For each source that cannot list devices now, return the time of its last list, or None."""
+        """Map each source that cannot list devices now to the time of its last list, if any."""
         list_healths = [
             health
             for health in self.healths.values()
@@ -133,7 +133,7 @@ class StoreState:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedAttempt:
-    """What the store accepted from a poll."""
+    """The data that the store accepted from one poll."""
 
     report: Report | None = None
     events: tuple[DeviceEvent, ...] = ()

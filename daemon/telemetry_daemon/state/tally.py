@@ -21,7 +21,7 @@ WIDTH = 4
 
 
 class Timeline(Generic[_Holder]):
-    """The share of a card that each holder had at each monotonic time."""
+    """Each holder's share of a card over monotonic time."""
 
     def __init__(self) -> None:
         self._starts: list[float] = [-math.inf]
@@ -85,7 +85,7 @@ class Timeline(Generic[_Holder]):
         self._starts[0] = -math.inf
 
     def _split_at(self, time: float) -> range:
-        """Split the span at this time, and return the indices of the spans from then on."""
+        """Split the span at this time, and return the indices of the later spans."""
         index = bisect_right(self._starts, time)
         if index and self._starts[index - 1] < time:
             self._starts.insert(index, time)
@@ -97,7 +97,7 @@ class Timeline(Generic[_Holder]):
 def _with_holder(
     shares: Mapping[_Holder, float], holder: _Holder, current_shares: Mapping[_Holder, float]
 ) -> Mapping[_Holder, float]:
-    """Return the shares with this holder added, and with a sum of at most 1."""
+    """Return the shares with this holder added. Their sum is at most 1."""
     if holder in shares:
         return shares
     combined = {**shares, holder: current_shares[holder]}

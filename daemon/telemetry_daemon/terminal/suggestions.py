@@ -24,13 +24,12 @@ def similar_names(name: str, names: Iterable[str]) -> list[str]:
 
 
 def patterns_like(name: str, keys: Iterable[str]) -> list[str]:
-    """Suggest a pattern such as `'memory*'` if a word in the keys begins like `name`."""
+    """Suggest a pattern such as `'memory*'` if a word of a key begins similarly."""
     beginnings = {word[: len(name)] for key in keys for word in key.split("_")}
     return [f"'{beginning}*'" for beginning in _most_similar(name, beginnings, 1)]
 
 
 def _most_similar(name: str, names: Iterable[str], limit: int) -> list[str]:
-    """Return names with the same letters in another order or, if there are none, similar names."""
     ordered = sorted(names)
     rearranged = [other for other in ordered if sorted(other) == sorted(name)]
     return rearranged[:limit] or difflib.get_close_matches(name, ordered, n=limit, cutoff=_MIN_SIMILARITY)

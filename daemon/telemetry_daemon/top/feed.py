@@ -85,7 +85,7 @@ class LatestState:
 
     @contextlib.contextmanager
     def showing_delay(self) -> Iterator[None]:
-        """While the `with` block takes too long, show that the node does not answer."""
+        """Show that the node does not answer if the `with` block takes too long."""
         self._requested_at = self._clock()
         try:
             yield

@@ -72,7 +72,6 @@ class Follower(Feed):
             self._request_event.set()
 
     def _show_all_sensors(self) -> None:
-        """Show every sensor of the card from the last complete snapshot."""
         with self._lock:
             if self._snapshot is not None and self._complete is not None:
                 self._snapshot = _with_device_from(self._snapshot, self._complete, self._visible_id(self._snapshot))
@@ -132,7 +131,7 @@ class Follower(Feed):
 
     @contextlib.contextmanager
     def _showing_errors(self) -> Iterator[None]:
-        """In this `with` block, show errors on the screen instead of raising them."""
+        """Show errors in this `with` block on the screen instead of raising them."""
         try:
             yield
         except NodeError as error:
@@ -270,7 +269,7 @@ _Slice = tuple[int, Mapping[str, Series]]
 
 
 def _slice(past: Past, device: str, first: int, end: int) -> _Slice:
-    """Return the number of slots between `first` and `end`, and the device's series in these slots."""
+    """Return the number of slots from `first` to `end`, and the device's series in them."""
     series = past.devices.get(device, {})
     return max(0, end - first), {key: _series_slice(item, first, max(first, end)) for key, item in series.items()}
 

@@ -109,7 +109,6 @@ class ManyNodesFeed(Feed):
             return None
 
     def _request_snapshot(self, name: str) -> bool:
-        """Request the node's snapshot, and return whether the node answered."""
         latest = self._latest[name]
         try:
             with latest.showing_delay():

@@ -92,7 +92,7 @@ class PolledNode:
             wake()
 
     def _start_polling(self, sources: Sequence[Source]) -> None:
-        self._node.start_data(self._store, self._history, sources)
+        self._node.start_filling(self._store, self._history, sources)
         self._is_ready = True
         self._poller.start(sources)
         self._poller.run_every("history", SLOT_SECONDS, lambda: self._history.end_slots(self._store.snapshot))

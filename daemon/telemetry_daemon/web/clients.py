@@ -91,7 +91,7 @@ class ClientBuckets:
 
 
 class RateLimits:
-    """Limits the request rate of each client, across all servers that share the instance."""
+    """Limits each client's request rate. Servers that share the instance share the limits."""
 
     def __init__(self) -> None:
         self._settings = (0.0, 0)

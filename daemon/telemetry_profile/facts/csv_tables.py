@@ -204,7 +204,7 @@ class _TableBody:
         return cells
 
     def _has_cut_name(self, cells: Sequence[str]) -> bool:
-        """Return whether an unquoted name was split at a comma between template arguments."""
+        """Return whether a name was split at a comma between template arguments."""
         names = (cell for column, cell in zip(self._columns, cells, strict=True) if column.role == "name")
         return any(cell.count("<") > cell.count(">") + cell.count("<<") for cell in names)
 
@@ -218,7 +218,7 @@ class _TableBody:
         return [*parts[:name_index], ",".join(parts[name_index:end]), *parts[end:]] if end > name_index else []
 
     def _units_by_role(self, cells: Sequence[str]) -> dict[str, int]:
-        """Map roles to units, which nvprof and ncu print below the headings."""
+        """Map roles to the units that nvprof and ncu print below the headings."""
         if len(cells) != len(self._columns) or any(character.isdigit() for cell in cells for character in cell):
             return {}
         pairs = zip(self._columns, cells, strict=True)

@@ -186,7 +186,7 @@ def test_closing_ends_a_read_at_once(kubelet: FakeKubelet, tmp_path: Path) -> No
             kubelet_reader.close()
             assert failure(waiting.result(PATIENCE_SECONDS))[0] == "failed"
             assert failure(kubelet_reader.read(PODS, Targets()))[:2] == ("failed", "killed")
-            assert kubelet_reader.left_behind() == ()
+            assert kubelet_reader.leftover_pids() == ()
         finally:
             ended.set()
 

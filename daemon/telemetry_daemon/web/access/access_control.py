@@ -122,7 +122,7 @@ class AccessControl:
 
     @property
     def access_state(self) -> object:
-        """Return a value whose change means that the access of callers must be checked again."""
+        """Return a value that changes when callers must be checked again."""
         return self._loaded.config.users, self.client_requirements, self._error_text
 
     @property
@@ -179,7 +179,7 @@ class AccessControl:
             callback(None)
 
     def forget(self, caller: Caller) -> None:
-        """Drop the pending decision for a caller that has disconnected."""
+        """Drop the pending decision for a disconnected caller."""
         if self._auth.is_required:
             self._auth.forget(caller)
 
@@ -216,7 +216,7 @@ class FileWatch:
         return tuple(self._stamps)
 
     def has_changed(self) -> bool:
-        """Return whether files have changed and the changes are old enough to be complete."""
+        """Return whether the files have changed and are probably complete."""
         # A half-written file may be valid: an empty web configuration allows all clients.
         stamps = {file: _stamp(file) for file in self._stamps}
         return stamps != self._stamps and all(_is_settled(stamp) for stamp in stamps.values())

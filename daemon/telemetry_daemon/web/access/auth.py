@@ -51,7 +51,7 @@ class _Attempt:
 
 @dataclass(slots=True)
 class _PendingCheck:
-    """A password check, and the callback of each caller that waits for it."""
+    """A password check, and the callbacks of the callers that wait for it."""
 
     attempt: _Attempt
     client: str
@@ -131,7 +131,7 @@ class BasicAuth:
             callback(LoginResult.TOO_MANY)
 
     def _evict_newest_check(self, client: str) -> bool:
-        """Drop the newest check of the busiest client. Return False if `client` is the busiest."""
+        """Drop the busiest client's newest check. Return False if `client` is the busiest."""
         counts = Counter(check.client for check in self._waiting_checks.values())
         counts[client] += 1
         count_failures = self._make_failure_counter()

@@ -313,7 +313,6 @@ class Connection(asyncio.BufferedProtocol):
             return b""
 
     def _await_piece(self) -> None:
-        """Start to wait for the next piece, without a deadline."""
         self._enter_phase(Phase.STREAMING)
         if self._deadline is not None:
             self._deadline.cancel()
@@ -357,7 +356,6 @@ class Connection(asyncio.BufferedProtocol):
             self._resume_reading()
 
     def _start_closing(self) -> None:
-        """Send the close message and wait for the client to close."""
         self._enter_phase(Phase.CLOSING)  # closing with unread input would truncate the response
         self._set_deadline(self._shared.deadlines.linger, self.abort)
         if closing_bytes := self._channel.closing_bytes() if self._channel else b"":

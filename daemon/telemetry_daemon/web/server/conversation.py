@@ -50,7 +50,7 @@ class HttpConversation:
         return bool(self._http.trailing_data[0])
 
     def next_request(self) -> Request | Refusal | None:
-        """Return the next complete request, or None. An invalid request becomes a Refusal. Raises ClientLeft."""
+        """Return the next complete request, a Refusal if it is invalid, or None. Raises ClientLeft."""
         try:
             event = self._http.next_event()
             if isinstance(event, h11.ConnectionClosed):

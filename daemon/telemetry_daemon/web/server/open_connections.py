@@ -94,7 +94,7 @@ class OpenConnections:
                 self._delete(connection, phase)
 
     def evict_oldest(self) -> bool:
-        """Close the oldest of the least active connections. Return False if there is none."""
+        """Close the oldest connection in the least active phase. Return False if there is none."""
         for phase in _EVICTION_ORDER:
             if self._connections[phase]:
                 self._evict(next(iter(self._connections[phase])), phase)

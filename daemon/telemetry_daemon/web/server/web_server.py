@@ -168,7 +168,6 @@ class WebServer:
             self._acceptors[listener.setting] = acceptor
 
     def _allow_hosts(self, names: Sequence[str]) -> None:
-        """Accept requests for these host names and the configured addresses."""
         sockets = [self._acceptors[address].listener.socket for address in self._listen if address in self._acceptors]
         self._shared.access.allow_hosts(names, [listening_socket.getsockname() for listening_socket in sockets])
 
