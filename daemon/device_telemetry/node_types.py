@@ -22,7 +22,7 @@ _DEVICE_KEYS = frozenset(key for key, metric in BY_KEY.items() if metric.scope =
 
 @dataclass(frozen=True)
 class Device:
-    """A device. `readings` maps metrics to values, `absent` maps metrics to reasons."""
+    """A device. `readings` maps metrics to values, and `absent` maps missing metrics to reasons."""
 
     vendor: str
     index: int | None
@@ -109,7 +109,6 @@ def node_of(document: Any) -> Node:
 
 
 def _counter_ages(sources: list[Mapping[str, Any]]) -> Mapping[str, float]:
-    """Map sources with a separate `counters` poll to the age of its result."""
     polls = ((source["source"], poll) for source in sources for poll in source["polls"])
     return {
         source: poll["age_seconds"]
@@ -147,7 +146,7 @@ class UnknownNameError(TelemetryError, KeyError):
 
 
 class NotReachableError(TelemetryError):
-    """No daemon answers at the given address, or the tools could not be read."""
+    """No daemon answers at the given address, or this node's tools give no result."""
 
 
 class NotUnderstoodError(TelemetryError):

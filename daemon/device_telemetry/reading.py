@@ -33,7 +33,7 @@ def _sleep(seconds: float) -> bool:
 
 
 def read(url: str | None = None, timeout: float = 20.0) -> Node:
-    """Read the daemon at `url`, or this node by default. Raises TelemetryError."""
+    """Return the node of the daemon at `url`, by default this node. Raises TelemetryError."""
     return node_of(read_document(url, timeout))
 
 
@@ -54,7 +54,7 @@ def node_updates(interval: float | str, url: str | float | None, pause: Pause) -
 
 
 def read_document(url: str | None, timeout: float) -> Any:
-    """Return a daemon's snapshot document. Without a daemon, read this node's tools. Raises TelemetryError."""
+    """Return a daemon's snapshot document. Without a daemon, run this node's tools. Raises TelemetryError."""
     address = _daemon_address(url)
     if address is not None:
         with contextlib.closing(Client(address, _credentials(), timeout)) as client:
@@ -106,7 +106,7 @@ def _daemon_address(url: str | None) -> Address | None:
 
 
 def _local_http_address() -> Address | None:
-    """Return an HTTP address for users without access to the daemon's socket."""
+    """Return the daemon's HTTP address, for users without access to its socket."""
     # Imported here, because most callers do not need the configuration.
     from telemetry_daemon.commands.daemons import find_local_daemon
     from telemetry_daemon.config import file

@@ -121,7 +121,7 @@ class Recorder(ContextDecorator):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of all sections so far, and an empty name for the whole recording."""
+        """Return the names of all sections so far. An empty name stands for the whole recording."""
         with self._condition:
             return tuple(self._sections)
 
@@ -145,13 +145,13 @@ class Recorder(ContextDecorator):
                 self._note_boundary(now)
 
     def _note_boundary(self, now: float) -> None:
-        """Request new counters for a section boundary. The caller holds `_condition`."""
+        """Remember the boundary, and request new counters. The caller holds `_condition`."""
         self._boundary = now
         if now - self._last_request >= _REQUEST_GAP_SECONDS:
             self._condition.notify_all()
 
     def _pause(self, seconds: float) -> bool:
-        """Wait before the next sample. Return whether it needs new counters."""
+        """Wait before the next sample. Return whether the sample needs new counters."""
         deadline = time.monotonic() + seconds
         with self._condition:
             if self._awaits_counters:
@@ -218,14 +218,14 @@ def _device_names(device: Device) -> set[str]:
 
 
 def _document_age(node: Node) -> float:
-    """Return the document's age. It is 0 if the nodes' clocks differ."""
+    """Return the document's age, or 0 if the clocks of the nodes differ."""
     age = time.time() - node.time.timestamp()
     return age if 0.0 <= age <= _MAX_AGE_SECONDS else 0.0
 
 
 @final
 class _NamedSection(ContextDecorator):
-    """A named section of a recorder, for `with` or as a decorator."""
+    """A context manager or decorator for a named section."""
 
     def __init__(self, recorder: Recorder, name: str) -> None:
         self._recorder = recorder

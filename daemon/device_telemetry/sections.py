@@ -68,7 +68,7 @@ class _Statistics:
 
 @dataclass
 class Section:
-    """A section, with its statistics over all its executions so far."""
+    """The statistics of a named section. A section may run several times."""
 
     seconds: float = 0.0
     ended: float = 0.0
@@ -94,7 +94,7 @@ class Section:
             self.ended = now
 
     def add_period(self, before: Sample, after: Sample) -> None:
-        """Add the time between two samples to the statistics."""
+        """Add the time between two samples."""
         spans = [*self._spans, *((start, math.inf) for start in self._starts[:1])]
         seconds = _overlap_seconds(spans, before.time, after.time)
         self.seconds += seconds
@@ -113,7 +113,6 @@ class Section:
             self._statistics.setdefault((name, metric), _Statistics()).add(before[metric], after[metric], seconds)
 
     def _count_energy(self, name: str, before: Sample, after: Sample, spans: Sequence[tuple[float, float]]) -> None:
-        """Add the energy between two samples, in proportion to the section's time."""
         numbers_before, numbers_after = before.values[name], after.values[name]
         begin, end = before.counter_time(name), after.counter_time(name)
         seconds = _overlap_seconds(spans, begin, end)

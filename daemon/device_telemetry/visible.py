@@ -45,7 +45,7 @@ def _visible_devices(vendor: str, devices: list[Device], environment: Mapping[st
 
 
 def _find_device(entry: str, devices: list[Device]) -> Device | None:
-    """Return the device with this index or unambiguous UUID prefix, or None."""
+    """Return the device with this index or unique UUID prefix, or None."""
     if entry.isascii() and entry.isdecimal():
         cards = [device for device in devices if device.parent is None]
         return next((device for device in cards if device.index == int(entry)), None)

@@ -114,8 +114,6 @@ def build_parser(command: str | None) -> _Parser:
 
 
 class _Command(Protocol):
-    """The interface of each command module."""
-
     EXAMPLES: Mapping[str, str]
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
@@ -181,7 +179,7 @@ def _report_bug(error: Exception) -> int:
 
 
 def _discard_output() -> None:
-    """Redirect standard output to /dev/null, so that the flush at exit succeeds."""
+    """Redirect standard output to /dev/null, so that Python's last flush succeeds."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from telemetry_daemon.polling.pci_bus import PciBus, unlisted_problem
+from telemetry_daemon.polling.pci_bus import PciBus, unlisted_devices_problem
 from telemetry_daemon.polling.source import PciView
 from telemetry_parsers.model import Device
 
@@ -76,21 +76,22 @@ def device(bus_id: str | None = None, vendor: str = "nvidia", parent: int | None
     ],
 )
 def test_unlisted_card_is_named_by_its_address(devices: list[Device], text: str | None) -> None:
-    problem = unlisted_problem(devices, "nvidia", BUS)
+    problem = unlisted_devices_problem(devices, "nvidia", BUS)
     assert (problem is None) == (text is None)
     assert problem is None or (problem.where == "PCI bus" and (text or "") in problem.text)
 
 
 def test_lost_card_that_is_listed_is_not_reported_twice() -> None:
-    assert unlisted_problem([device(BUS[0]), Device("nvidia", bus_id=BUS[1], up=False)], "nvidia", BUS[:2]) is None
+    devices = [device(BUS[0]), Device("nvidia", bus_id=BUS[1], up=False)]
+    assert unlisted_devices_problem(devices, "nvidia", BUS[:2]) is None
 
 
 def test_many_cards_are_abbreviated() -> None:
     addresses = [f"0000:{number:02x}:00.0" for number in range(16)]
-    problem = unlisted_problem([], "amd", addresses)
+    problem = unlisted_devices_problem([], "amd", addresses)
     assert problem is not None
     assert "(0000:00:00.0 0000:01:00.0 0000:02:00.0 0000:03:00.0 and 12 more)" in problem.text
 
 
 def test_nothing_is_missing_without_a_bus() -> None:
-    assert unlisted_problem([device()], "nvidia", ()) is None
+    assert unlisted_devices_problem([device()], "nvidia", ()) is None

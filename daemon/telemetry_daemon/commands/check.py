@@ -52,7 +52,7 @@ THRESHOLD_NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """The content of the `--thresholds` file: thresholds, and device counts by vendor."""
+    """The thresholds and device counts in the `--thresholds` file."""
 
     thresholds: Mapping[str, float] = field(default_factory=dict)
     expected: Mapping[str, int] = field(default_factory=dict)
@@ -148,7 +148,7 @@ def _read_snapshot(arguments: argparse.Namespace) -> Result:
 
 
 def _device_expectations(arguments: argparse.Namespace) -> tuple[Mapping[str, int], bool]:
-    """Return the expected counts by vendor, and whether the node seems to have accelerators."""
+    """Return the expected device counts by vendor, and whether the node seems to have accelerators."""
     if arguments.demo is not None:
         return {}, True
     if arguments.node is None:

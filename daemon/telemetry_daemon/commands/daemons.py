@@ -89,7 +89,7 @@ def find_local_daemon(settings: Settings, credentials: Credentials) -> Address |
 
 
 def _find_connection_error(address: Address, credentials: Credentials, service_uid: int | None) -> NodeError | None:
-    """Send a test request. Return the error, or None if the daemon answers."""
+    """Return the error of a test request, or None if the daemon answers."""
     if service_uid is not None and not _is_served_by(address.port, service_uid):
         return NodeError(f"no process of the daemon's user listens on port {address.port}")
     try:

@@ -76,7 +76,7 @@ def _examine_other_node(arguments: argparse.Namespace) -> Examination:
 def _examine_this_node(
     arguments: argparse.Namespace, root: Path, settings: Settings, findings: Sequence[Finding] = ()
 ) -> tuple[Examination, sources.PolledSources]:
-    """Examine this node. Return the examination with `findings`, and the polled sources."""
+    """Return this node's examination and the polled sources."""
     with load_parsers(find_parsers(settings.parsers.paths)) as loaded:
         options.check_sources(sorted(arguments.source), [loaded_parser.parser.name for loaded_parser in loaded.parsers])
         if not findings:

@@ -42,13 +42,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write a file about the job that the environment describes, and notify the daemon."""
+    """Record the start or end of the job in the environment, and notify the daemon."""
     now = time.time()
     job = job_of(os.environ)
     if job is None:
         remedy = "call it from the prolog and epilog of Slurm or Flux, or from a hook of PBS"
         raise CommandError(f"no SLURM_JOB_ID, PBS_JOBID or FLUX_JOB_ID in the environment; {remedy}")
-    directory = arguments.directory or job_directory(arguments.config, os.environ) or _default_directory()
+    directory = arguments.directory or job_directory(arguments.config, os.environ) or _default_directory_with_warning()
     daemon_directory = runtime_directory(arguments.config, os.environ) or DEFAULT_RUNTIME_DIRECTORY
     try:
         with OwnFolder.create_at(Path(directory), _FOLDER_MODE) as folder:
@@ -61,8 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     return exits.OK
 
 
-def _default_directory() -> str:
-    """Print a warning, and return the default folder for job files."""
+def _default_directory_with_warning() -> str:
     streams.say(
         f"the configuration has no valid folder for job files, so {DEFAULT_JOB_DIRECTORY} is used; "
         "`telemetry config check` shows the error"
@@ -71,7 +70,6 @@ def _default_directory() -> str:
 
 
 def _grant_group_access(folder: OwnFolder, runtime_directory: str) -> None:
-    """If this process is root, give the daemon's group access to the folder."""
     group = files.group_of_service(runtime_directory, _STATE_DIRECTORY)
     if os.geteuid() == 0 and folder.group == 0 != group:
         folder.set_group(group)

@@ -152,7 +152,7 @@ def _records_in_file(path: str, content: bytes, all_errors: list[str]) -> Iterat
 
 
 def _records_in_line(line: bytes) -> Sequence[JobRecord]:
-    """Return the records in a line. A line of `ledger.json` has several."""
+    """Return a line's records. A line of `ledger.json` has several."""
     from telemetry_exporters.documents import job_json
 
     if line.startswith(_LEDGER_PREFIX):

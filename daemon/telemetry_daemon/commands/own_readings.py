@@ -38,7 +38,7 @@ ReadSnapshot = Callable[[], Result]
 
 @contextmanager
 def open_tools(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
-    """Yield a function that reads all sources. The `with` block closes the sources at its end."""
+    """Yield a function that reads all sources. At the end of the block, close the sources."""
     exits.raise_on_signals()
     log.setup("error", "text")
     with ExitStack() as exit_stack:
@@ -96,7 +96,7 @@ def _make_daemon_substitute(settings: Settings) -> Substitute:
 
 
 def _source_report(snapshot: Snapshot, source: str) -> Report | None:
-    """Return a source's readings in a snapshot as a report. Return None if the source was not read."""
+    """Return a source's readings as a report, or None if the source was not read."""
     was_read = any(status.source == source and status.state == "ok" for status in snapshot.sources)
     if snapshot.recorded is not None or not was_read:
         return None
@@ -130,7 +130,7 @@ def _to_device(merged_device: MergedDevice) -> Device:
 
 @contextmanager
 def open_recording(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
-    """Yield a function that reads a recording at the requested time."""
+    """Yield a function that reads the recording at the time of `--at`."""
     from telemetry_daemon.plugins.sources import find_parsers
     from telemetry_daemon.recordings.playback import PlaybackOptions
     from telemetry_daemon.recordings.replay_node import ReplayNode

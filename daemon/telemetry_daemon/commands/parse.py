@@ -143,7 +143,7 @@ def _parse_capture(parser: Parser, capture: Capture, *, is_one_of_several: bool)
 
 
 def _restore_problems(snapshot: Snapshot, report: Report) -> Snapshot:
-    """Add a failed report's problems to the snapshot. The store does not keep them."""
+    """Add the report's problems to the snapshot if the store has dropped them."""
     status = snapshot.sources[0]
     if status.state in ("ok", "no_devices"):
         return snapshot

@@ -233,7 +233,7 @@ class _Progress:
 
 @contextlib.contextmanager
 def _progress(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespace, origin: str) -> Iterator[_Progress]:
-    """Show the progress during the `with` block, and a summary at its end."""
+    """Show the progress during the `with` block. At the end, print a summary."""
     progress = _Progress(recorder, arguments.duration)
     has_summary = True
     try:

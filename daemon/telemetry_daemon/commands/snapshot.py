@@ -141,7 +141,7 @@ def _choose_reader(arguments: argparse.Namespace, exit_stack: ExitStack) -> _Rea
 
 
 def _daemon_or_tools_reader(arguments: argparse.Namespace, read_tools: _ReadSnapshot) -> _ReadSnapshot:
-    """Return a function that reads the daemon. If no daemon answers, the function reads the tools."""
+    """Return a function that reads the daemon or, without a daemon, the tools."""
     refusals: list[options.DaemonRefusedError] = []
 
     def read_result() -> Result:
@@ -156,7 +156,6 @@ def _daemon_or_tools_reader(arguments: argparse.Namespace, read_tools: _ReadSnap
 
 
 def _read_local_daemon(arguments: argparse.Namespace) -> Result | None:
-    """Return the local daemon's snapshot, or None if there is no daemon."""
     try:
         options.local_socket(arguments).stat()
     except FileNotFoundError:
@@ -169,7 +168,7 @@ def _read_local_daemon(arguments: argparse.Namespace) -> Result | None:
 
 
 def _is_daemon_sufficient(arguments: argparse.Namespace) -> bool:
-    """Return whether the daemon's snapshot has all requested data."""
+    """Return whether the daemon has all data that the arguments request."""
     has_other_origin = arguments.origin or arguments.demo is not None
     needs_tools = arguments.source or arguments.timeout is not None or arguments.all is not None
     return not has_other_origin and not needs_tools and arguments.format in _DAEMON_FORMATS
@@ -207,7 +206,7 @@ def _mention_simulation(arguments: argparse.Namespace) -> None:
 
 
 def _with_process_details(result: Result) -> Result:
-    """Add details from /proc to the processes, as far as permitted."""
+    """Add details from /proc, as far as this user may read them."""
     from telemetry_daemon.readers.base import Targets
     from telemetry_daemon.readers.proc import ProcReader, command_line
     from telemetry_parsers.owners.proc import PARSER

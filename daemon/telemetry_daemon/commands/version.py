@@ -13,7 +13,7 @@ EXAMPLES = {"telemetry version": "Print the version."}
 
 
 def configure(_parser: argparse.ArgumentParser) -> None:
-    """Add no arguments."""
+    """Do nothing, because the command has no arguments."""
 
 
 def run(_arguments: argparse.Namespace) -> int:

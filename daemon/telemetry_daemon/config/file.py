@@ -164,7 +164,7 @@ def _is_reserved(variable: str) -> bool:
 
 
 def _find_setting(variable: str) -> tuple[SettingRow, KeyPath] | None:
-    """Return the setting that an environment variable sets, and the setting's path."""
+    """Return the setting of an environment variable, with its path."""
     for row in sorted((row for row in settings_rows() if row.variable), key=lambda row: -len(row.path)):
         pattern = "_".join("(.+)" if part in PLACEHOLDERS else part.upper() for part in row.path)
         match = re.fullmatch(VARIABLE_PREFIX + pattern, variable)
@@ -184,14 +184,14 @@ def _flag_values(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
 
 
 def _flag_value(row: SettingRow, value: object) -> object:
-    """Return the value of a flag, with a relative path made absolute."""
+    """Return a flag's value. Relative paths become absolute."""
     if not isinstance(value, str):
         return list(value) if isinstance(value, tuple) else value
     return str(Path.cwd() / value) if row.kind == "path" and value else _parse_value(row, value)
 
 
 def _parse_value(row: SettingRow, text: str) -> object:
-    """Parse the text of a setting. Return an invalid text unchanged, so that validation rejects it."""
+    """Parse the text of a setting. Invalid text is returned unchanged, and fails the validation."""
     if row.kind == "number":
         return _parse_number(text)
     if row.kind == "switch":
@@ -208,7 +208,7 @@ def _split_list(text: str) -> list[str]:
 
 
 def _parse_counts(text: str) -> dict[str, int | str] | str:
-    """Parse counts such as `amd=1,nvidia=2`. Return an invalid text unchanged."""
+    """Parse counts such as `amd=1,nvidia=2`. Invalid text is returned unchanged."""
     pairs = [pair_text.partition("=") for pair_text in _split_list(text)]
     if not all(equals for _, equals, _ in pairs):
         return text

@@ -120,7 +120,7 @@ class StepsSettings:
 
 @dataclass(frozen=True, slots=True)
 class PeakSettings:
-    """The peak performance of a model, which replaces all built-in peaks of the model. MODEL is the model's exact name, as in the label `model`, for example `[peaks."MTT S5000"]`. A section without numbers removes the model's peaks."""
+    """The peak performance of a model, which replaces all built-in peaks of the model. MODEL is the model's exact name, as in the label `model`. Example: `[peaks."MTT S5000"]`. A section without numbers removes the model's peaks."""
 
     flops: Mapping[str, float] = field(
         default_factory=dict,
@@ -161,7 +161,7 @@ class PeakSettings:
 
 @dataclass(frozen=True, slots=True)
 class CompatSettings:
-    """The metrics page that uses another exporter's names. It is always served at `/metrics/EXPORTER`, even without these settings. EXPORTER is the exporter's name, for example `[compat.dcgm-exporter]`. `docs/compatibility.md` lists all exporters."""
+    """The metrics page that uses another exporter's names. It is always served at `/metrics/EXPORTER`, even without these settings. EXPORTER is the exporter's name. Example: `[compat.dcgm-exporter]`. `docs/compatibility.md` lists all exporters."""
 
     listen_address: tuple[str, ...] = field(
         default=(),

@@ -29,7 +29,7 @@ _DIGITS_AND_DOTS = re.compile(r"[0-9.]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class SettingMetadata:
-    """Metadata of a setting, or of each item of a list or mapping."""
+    """Metadata of a setting, or of the items in a list or mapping."""
 
     text: str
     example: object = None
@@ -103,7 +103,7 @@ def check_route(text: str) -> str:
 
 
 def check_listen_address(text: str) -> str:
-    """Accept a well-formed address. It need not belong to this machine."""
+    """Accept a well-formed address, even if this machine does not have it."""
     if not text.isprintable():
         raise ValueError(f"must be an address without control characters, not {quoted(text)}")
     try:

@@ -76,7 +76,7 @@ class WebSettings:
 
 @dataclass(frozen=True, slots=True)
 class PollSettings:
-    """Settings of one poll. Replace POLL with its name in `telemetry doctor`, for example `processes`."""
+    """Settings of one poll. Replace POLL with the poll's name in `telemetry doctor`, for example `processes`."""
 
     mode: Literal["auto", "always", "never"] = field(
         default="auto",
@@ -297,7 +297,7 @@ class Settings:
         return self.sources.get(name, SourceSettings())
 
     def has_only_known_names(self, sources: Collection[str], polls: Mapping[str, Collection[str]]) -> bool:
-        """Return whether all configured sources and polls exist."""
+        """Return whether all sources and polls in the settings exist."""
         return all(
             name in sources and {*source.polls} <= {*polls.get(name, ())} for name, source in self.sources.items()
         )

@@ -160,12 +160,12 @@ def _names_in(data: Mapping[str, Any], section: KeyPath) -> list[str]:
 
 
 def _setting_path(error: Mapping[str, Any]) -> KeyPath:
-    """Return the setting's path, without list positions and pydantic's markers."""
+    """Return the setting's path without list positions and pydantic's own parts."""
     return tuple(part for part in error["loc"] if isinstance(part, str) and part != "[key]")
 
 
 def _find_origin(path: KeyPath, document: Document) -> str | None:
-    """Return the variable or flag that set this path, or None."""
+    """Return the variable or flag that set the path, or None."""
     for origin_path, origin in document.origins.items():
         is_parent = origin_path == path[: len(origin_path)]
         is_child = path == origin_path[: len(path)] and not document.is_set_in_file(path)
@@ -179,7 +179,6 @@ def _line_number(path: KeyPath, document: Document) -> int:
 
 
 def _location(path: KeyPath, document: Document) -> str:
-    """Return the variable, flag or line that set the path."""
     line = _line_number(path, document)
     return _find_origin(path, document) or (f"{document.file}: line {line}" if line else f"{document.file}")
 
@@ -236,7 +235,7 @@ def _range_error(_setting_path: KeyPath, error: Mapping[str, Any]) -> str:
 
 
 def _find_line(text: str, path: Sequence[str]) -> int | None:
-    """Return the number of the line that sets the path, or of the section's heading."""
+    """Return the number of the line that sets the path, or else of the section's heading."""
     best_match: tuple[int, int] | None = None
     for line_number, key in _numbered_keys(text):
         is_prefix = list(key) == list(path[: len(key)])

@@ -107,7 +107,7 @@ class Bundle:
         self._members.append(member)
 
     def add_missing(self, name: str, reason: str) -> None:
-        """Note in the list of contents that a member is missing, and why."""
+        """List a missing member in the contents, with the reason."""
         self._missing.append((name, reason))
 
     def contents(self, heading: str) -> str:
@@ -165,7 +165,7 @@ def _error_text(path: Path, error: OSError) -> str:
 
 
 def _decompress_head(head: bytes) -> bytes:
-    """Decompress the beginning of a file, or return b"" if it is not gzip."""
+    """Decompress the beginning of a gzip file. Return b"" for other files."""
     try:
         return zlib.decompressobj(wbits=31).decompress(head, 512)
     except zlib.error:  # not a bundle
@@ -173,7 +173,7 @@ def _decompress_head(head: bytes) -> bytes:
 
 
 def masked_settings(text: str, mask: Mask) -> str:
-    """Return a TOML configuration without comments. Lines that are not defaults are masked."""
+    """Return a TOML configuration without comments. Lines with defaults are not masked."""
     default_lines = frozenset(effective_toml(Settings()).split("\n"))
     lines = _COMMENT.sub(lambda match: match[1] or "", text).split("\n")
     return "\n".join(line if line in default_lines else _masked_setting(line, mask) for line in lines)

@@ -39,7 +39,7 @@ _BUG_REMEDY = "this is a bug in device telemetry: send the file that `telemetry 
 
 @dataclass(frozen=True, slots=True)
 class VendorSources:
-    """The names of a vendor's sources, grouped by state."""
+    """A vendor's source names, grouped by state."""
 
     vendor: str
     read_by: tuple[str, ...] = ()
@@ -51,12 +51,12 @@ class VendorSources:
 
     @property
     def is_working(self) -> bool:
-        """Return whether the vendor's cards are read or paused, without problems."""
+        """Return whether the vendor's cards are read or paused, and no source has a problem."""
         return bool(self.read_by or self.paused) and not self.failed and not self.incomplete
 
 
 def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection[str] = ()) -> VendorSources:
-    """Group a vendor's sources by state. `complete_sources` never count as incomplete."""
+    """Group a vendor's sources by state. Sources in `complete_sources` are never `incomplete`."""
     devices = [device for device in snapshot.devices if device.vendor == vendor and device.up]
     reading_sources = {reading.source for device in devices for reading in device.readings}
     statuses = [status for status in snapshot.sources if status.vendor == vendor or status.source in reading_sources]
@@ -121,7 +121,7 @@ def present_devices(snapshot: Snapshot) -> Counter[str]:
 
 
 def unread_cards(machine: Machine, vendors: Iterable[VendorSources]) -> Iterator[Finding]:
-    """Yield findings about cards that are not read, and about their device nodes."""
+    """Yield findings about unread cards and their device nodes."""
     for sources in vendors:
         if sources.is_switched_off:
             continue
@@ -227,7 +227,7 @@ def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> 
 
 
 def container_listings(machine: Machine, listed: Sequence[Listing], expected: Mapping[str, int]) -> tuple[Listing, ...]:
-    """Return the incomplete listings that show all cards of this container."""
+    """Return the incomplete listings that still show all cards of this container."""
     if not machine.container:
         return ()
 
@@ -254,7 +254,7 @@ def notes(machine: Machine, container_listings: Iterable[Listing]) -> Iterator[s
 def contradictions(
     bus_addresses: Mapping[str, Sequence[str]], listed: Sequence[Listing], devices: Sequence[MergedDevice]
 ) -> Iterator[Finding]:
-    """Yield findings about differences between the PCI bus, the sources and the merged devices."""
+    """Yield findings if the PCI bus, the sources and the merged devices contradict each other."""
     for listing in listed:
         addresses = frozenset(map(_pci_slot, bus_addresses.get(listing.vendor, ())))
         # Without addresses, this process cannot see the bus.

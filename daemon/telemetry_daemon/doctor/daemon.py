@@ -133,7 +133,7 @@ def run_program(program: str, *arguments: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DaemonView:
-    """A daemon's report, with card counts by vendor."""
+    """A daemon's report, including its card count for each vendor."""
 
     name: str
     snapshot: Snapshot
@@ -198,7 +198,7 @@ class LocalDaemon:
 
 
 def probe(addresses: Iterable[Address], credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
-    """Try each address until a daemon answers. Return `daemon` with its report or the failure."""
+    """Try addresses until a daemon answers. Return `daemon` with the answer or an error."""
     unanswered_daemon = None
     for address in addresses:
         daemon = _try_address(address, credentials, page_path, daemon)
@@ -219,7 +219,7 @@ def _try_address(address: Address, credentials: Credentials, page_path: str, dae
 
 
 def _may_accept_another_user(error: NodeError) -> bool:
-    """Return whether the daemon might accept the refused request from another user."""
+    """Return whether the daemon may accept the same request from another user."""
     if error.status:
         return error.status < _HTTP_SERVER_ERROR
     return isinstance(error.__cause__, PermissionError) and not isinstance(error.__cause__, UnsafeError)

@@ -29,7 +29,7 @@ _OUTPUT_NOUNS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The data that was read about a node, and the findings. `other` is another node's daemon."""
+    """The data that was read about a node, and the findings. For another node, `other` is its daemon."""
 
     snapshot: Snapshot
     examined_sources: tuple[ExaminedSource, ...]

@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of the daemon. `trouble` says why it is unusable."""
+    """A folder of the daemon. If it is unusable, `trouble` says why."""
 
     setting: str
     path: str
@@ -56,7 +56,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class _Requirement:
-    """The lowest acceptable value of a limit, and the options that set it."""
+    """The minimum of a limit, and the options that set the limit."""
 
     name: str
     minimum: float
@@ -97,7 +97,7 @@ def unit_findings(unit: Unit | None) -> Iterator[Finding]:
 
 
 def proc_findings(limits: Limits, *, owners_are_shown: bool) -> Iterator[Finding]:
-    """Yield a finding if owners are shown and /proc hides processes."""
+    """Yield a finding if /proc hides the processes whose owners the daemon shows."""
     if limits.hides_processes and owners_are_shown:
         yield Finding("/proc", _HIDEPID_PROBLEM, _HIDEPID_REMEDY)
 
@@ -244,5 +244,5 @@ def _missing_folder(setting: str, path: Path) -> Folder | None:
 
 
 def _foreign_owner(user_id: int) -> str:
-    """Return the owner's name, or "" if this process has the owner's rights."""
+    """Return the owner's name, or "" if this process may act as the owner."""
     return "" if os.geteuid() in (0, user_id) else user_name(user_id)

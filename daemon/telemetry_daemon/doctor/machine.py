@@ -26,7 +26,7 @@ _CONTAINER_MARKERS = ((".dockerenv", "Docker"), ("run/.containerenv", "Podman"))
 
 @dataclass(frozen=True, slots=True)
 class DeviceNode:
-    """A device node and its possible vendors. `refusal` is the errno of a failed open."""
+    """A device node and its possible vendors. `refusal` is the errno if opening it failed."""
 
     path: str
     vendors: tuple[str, ...]
@@ -53,7 +53,7 @@ class Machine:
 
     @property
     def bus_counts(self) -> dict[str, int]:
-        """Return each vendor's card count, including cards assigned to virtual machines."""
+        """Return each vendor's card count, including the cards of virtual machines."""
         return pci.count_by_vendor(sorted(self.cards, key=lambda card: card.vendor))
 
     def nodes_of(self, vendor: str) -> tuple[DeviceNode, ...]:

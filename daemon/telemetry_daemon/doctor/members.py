@@ -69,7 +69,7 @@ class BundleMaterial:
 
 
 def add_members(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
-    """Add all members. Identities from the captures are masked in every member."""
+    """Add all members. Every member is masked with the identities from the captures."""
     recording = _create_recording(bundle, mask, material)
     view = material.examined.daemon.view
     if view is not None:
@@ -88,7 +88,7 @@ def add_members(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
 
 
 def _create_recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> Member:
-    """Return a recording of this command's captures, preceded by the daemon's latest captures."""
+    """Return a recording of the daemon's latest captures, followed by this command's own."""
     previous_count = mask.replacement_count
     lines = [capture_line(mask.masked_capture(capture, report)) for capture, report in material.polled.captures]
     earlier_lines: list[bytes] = []
@@ -103,7 +103,7 @@ def _create_recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> M
 
 
 def _earlier_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list[bytes]:
-    """Return the daemon's most recent captures, in chronological order. Raises ControlError."""
+    """Return the daemon's latest captures as lines, the oldest first. Raises ControlError."""
     daemon = material.examined.daemon
     if daemon.is_broken:  # a broken daemon does not answer on its control socket
         raise ControlError(daemon.why_not)
@@ -121,7 +121,7 @@ def _earlier_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list
 
 
 def _built_in_report(capture: Capture, polled: PolledSources) -> Report | None:
-    """Parse a capture of a built-in parser. Return None for a plugin's capture."""
+    """Parse the capture of a built-in parser. For a plugin's capture, return None."""
     source = next((source for source in polled.examined_sources if source.status.source == capture.source), None)
     return report_of(capture, source.parser) if source is not None and source.is_built_in else None
 

@@ -110,7 +110,7 @@ class PolledSources:
 def poll_sources(
     loaded: ParserSet, settings: Settings, only: Sequence[str], root: Path, on_waiting: Callable[[Sequence[str]], None]
 ) -> PolledSources:
-    """Poll and examine the sources in `only`, by default all sources."""
+    """Poll the sources in `only`, by default all sources."""
     received: list[tuple[Capture, Report | None]] = []
 
     def keep_capture(capture: Capture, report: Report | None) -> None:
@@ -198,7 +198,7 @@ def installed_tools(source: ExaminedSource) -> tuple[Tool, ...]:
 
 
 def absent_metrics_by_reason(source: ExaminedSource) -> dict[str, list[str]]:
-    """Map each reason for absence to the metrics that it affects."""
+    """Map each reason for absence to the absent metrics."""
     absent = {
         (reading.value.value, f"{reading.metric} {reading.label}".strip())
         for device in source.devices

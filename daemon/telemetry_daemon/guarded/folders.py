@@ -57,11 +57,11 @@ class PathStep:
 
     @property
     def is_protected(self) -> bool:
-        """Return whether only this user and root can replace this user's files in the folder."""
+        """Return whether only this user and root can replace this user's files here."""
         return self.is_ours and (not self.is_shared() or self.is_sticky)
 
     def is_shared(self, groups: Container[int] = (ROOT,)) -> bool:
-        """Return whether anyone except the owner and these groups may write."""
+        """Return whether users other than the owner and these groups may write."""
         shared_bits = stat.S_IWOTH | (0 if self.status.st_gid in groups else stat.S_IWGRP)
         return bool(self.status.st_mode & shared_bits)
 
@@ -92,7 +92,7 @@ def open_path(path: Path, visit: Callable[[PathStep], None]) -> int:
 
 
 def open_folder(path: Path) -> int:
-    """Return a descriptor of a folder, following only links of root or this user."""
+    """Return a folder's descriptor. Only links of root or this user are followed."""
     return open_path(path, _SharedPathCheck().visit)
 
 
@@ -108,7 +108,7 @@ def open_own_folder(path: Path) -> tuple[int, os.stat_result]:
 
 
 class _SharedPathCheck:
-    """Checks a path whose folders other users may write to."""
+    """Rejects paths that another user could redirect."""
 
     def __init__(self) -> None:
         self._is_protected = True
@@ -122,7 +122,7 @@ class _SharedPathCheck:
 
 
 class _OwnPathCheck(_SharedPathCheck):
-    """Checks the path to a folder that belongs to this user."""
+    """Checks the path of a folder that only its owner can write to."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ def remove(folder_descriptor: int, name: str) -> None:
 
 @contextlib.contextmanager
 def open_for_listing(parent_descriptor: int, name: str = ".") -> Iterator[int]:
-    """Yield a descriptor to list a folder or change its owner. Links are refused."""
+    """Yield a descriptor for listing a folder or changing its owner. Links are refused."""
     descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent_descriptor)
     try:
         yield descriptor
@@ -214,7 +214,7 @@ def open_for_listing(parent_descriptor: int, name: str = ".") -> Iterator[int]:
 
 @contextlib.contextmanager
 def replacement(folder_descriptor: int, name: str) -> Iterator[int]:
-    """Yield a temporary file that replaces the named file after the block."""
+    """Yield a temporary file. After the block, it replaces the file with this name."""
     temporary_name, descriptor = _locked_temporary_file(folder_descriptor)
     try:
         yield descriptor
@@ -230,7 +230,6 @@ def replacement(folder_descriptor: int, name: str) -> Iterator[int]:
 
 
 def _locked_temporary_file(folder_descriptor: int) -> tuple[str, int]:
-    """Return the name and descriptor of a new locked file."""
     while True:
         temporary_name = f".telemetry.{os.urandom(8).hex()}.new"  # no other user can create the name first
         descriptor = create(folder_descriptor, temporary_name)
@@ -332,7 +331,7 @@ def temporary_file() -> Iterator[TemporaryFile]:
 
 
 def _open_temporary(path: str) -> int:
-    """Return a descriptor of a new file, without a name if possible."""
+    """Return a new file's descriptor. If possible, the file has no name."""
     try:
         return os.open(Path(path).parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError:  # overlayfs supports O_TMPFILE only since Linux 6.1

@@ -85,7 +85,7 @@ class GzipReader(io.RawIOBase):
         return compressed
 
     def _data_before_damage(self) -> bytes:
-        """Decompress the rest of the member up to the damaged byte."""
+        """Return the rest of the member's data, up to the damaged byte."""
         self._compressed.seek(self._stream_start + self._member_start)
         skipped_bytes, data = self._output_bytes - self._member_output_start, bytearray()
         try:

@@ -157,7 +157,7 @@ def _open_device(folder: int, name: str, status: os.stat_result) -> int:
 
 @contextlib.contextmanager
 def new_socket() -> Iterator[socket.socket]:
-    """Yield a Unix socket, which stays open unless the block raises an exception."""
+    """Yield a new Unix socket. Close it only if the block raises an exception."""
     unix_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         yield unix_socket

@@ -102,11 +102,11 @@ class OwnFolder:
             return [entry.name for entry in entries]
 
     def modification_times(self) -> dict[str, float]:
-        """Map the name of each file to the time of its last modification."""
+        """Map each file name to the time of its last modification."""
         return {name: status.st_mtime for name, status in self._statuses().items()}
 
     def sizes(self) -> dict[str, int]:
-        """Map the name of each regular file to its size."""
+        """Map each regular file's name to its size."""
         return {name: status.st_size for name, status in self._statuses().items() if stat.S_ISREG(status.st_mode)}
 
     def _statuses(self) -> dict[str, os.stat_result]:
@@ -153,7 +153,6 @@ class OwnFolder:
         return listener
 
     def _give_to_owner(self, descriptor: int) -> None:
-        """Change the owner of a file to the folder's owner."""
         if self._owner[0] != os.geteuid():
             os.fchown(descriptor, *self._owner)
 
@@ -191,7 +190,6 @@ def _create_folder(path: Path, mode: int) -> None:
 
 
 def _give_folder(name: str, parent_descriptor: int) -> None:
-    """Change the owner of a new folder to its parent's owner."""
     parent_status = os.fstat(parent_descriptor)
     with folders.open_for_listing(parent_descriptor, name) as descriptor:
         if os.fstat(descriptor).st_uid == ROOT and parent_status.st_uid != ROOT:
@@ -200,11 +198,11 @@ def _give_folder(name: str, parent_descriptor: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileVersion:
-    """A file's state, to detect changes. `changed` is a time in nanoseconds."""
+    """The state of a file. A different state means that the file has changed."""
 
     inode: int
     size: int
-    changed: int
+    changed: int  # in nanoseconds
     owner: int
 
 
@@ -234,7 +232,7 @@ class Inbox:
         os.close(self._descriptor)
 
     def entries(self, is_wanted: Callable[[str], bool], max_count: int) -> Mapping[str, FileVersion]:
-        """Map up to `max_count` wanted file names to file versions, in alphabetical order."""
+        """Map the names of up to `max_count` wanted files to file versions, in alphabetical order."""
         return self.entries_of(sorted(self.names(is_wanted, max_count)))
 
     def names(self, is_wanted: Callable[[str], bool], max_count: int) -> frozenset[str]:
@@ -262,7 +260,7 @@ class Inbox:
 
 
 def _open_inbox(path: Path, find_problem: Callable[[PathStep], str]) -> tuple[int, PathStep]:
-    """Open a folder, and return its descriptor and status. Raises UnsafeError if it has a problem."""
+    """Return a folder's descriptor and status. Raises UnsafeError if `find_problem` returns a text."""
     path_descriptor = open_folder(path)
     try:
         step = PathStep(path, os.fstat(path_descriptor))
@@ -275,7 +273,7 @@ def _open_inbox(path: Path, find_problem: Callable[[PathStep], str]) -> tuple[in
 
 
 def _public_folder_problem(step: PathStep) -> str:
-    """Return why it is not safe that all users may write to this folder, or ""."""
+    """Return why users cannot safely share this folder, or ""."""
     if not step.is_ours:
         return f"{step.path} belongs to user {step.status.st_uid}: chown root {step.path}"
     if step.is_shared(groups=()) and not step.is_sticky:

@@ -40,7 +40,7 @@ class StandIns:
         return len(self._stand_ins)
 
     def for_id(self, value: str) -> str:
-        """Return the stand-in for an identity or name, independent of case and punctuation."""
+        """Return the stand-in for an identity or name. Case and punctuation do not matter."""
         match = _PREFIX.match(value)
         prefix = match[0] if match else ""
         body = value[len(prefix) :]
@@ -52,7 +52,7 @@ class StandIns:
         return prefix + "".join(_with_case_of(old, next(replacements)) if old.isalnum() else old for old in body)
 
     def for_whole_number(self, value: str) -> str:
-        """Return a decimal number's stand-in, which matches the stand-in of its hexadecimal form."""
+        """Return the stand-in for a decimal number. In hexadecimal form, it has the same stand-in."""
         return str(int(self._replace_each(f"{int(value):x}", _replace_hex_digit), 16))
 
     def for_address(self, value: str) -> str:
@@ -71,7 +71,7 @@ class StandIns:
         return self._stand_ins[value]
 
     def _unused_stand_in(self, value: str, derive: Callable[[str, bytes], str]) -> str:
-        """Return a stand-in that was not used before, if possible."""
+        """Return an unused stand-in if there is one."""
         taken = []
         for attempt in range(_MAX_ATTEMPTS):
             stand_in = derive(value, self._hash_bytes(value, attempt))

@@ -97,13 +97,13 @@ class Mask:
         self._known = replace(
             self._known,
             processes=tuple({(str(process.pid), process.name) for process in report.processes if process.name}),
-            harmless=frozenset((*_measured_numbers(report), *_versions(report))),
+            harmless=frozenset((*_measured_numbers(report), *_versions_like_addresses(report))),
             models=frozenset(_model_words(report)),
         )
 
     def _mask_request(self, request: Request) -> Request:
         if isinstance(request, Command):
-            lines = tuple(map(self._mask_line, request.alternatives))
+            lines = tuple(map(self._masked_command_line, request.alternatives))
             env = tuple((name, self._mask_text(value, treatment_of_key(name))) for name, value in request.env)
             return replace(request, alternatives=lines, env=env, folders=self._mask_texts(request.folders))
         if isinstance(request, Files):
@@ -114,8 +114,7 @@ class Mask:
     def _mask_texts(self, texts: Iterable[str]) -> tuple[str, ...]:
         return tuple(self._mask_text(text) for text in texts)
 
-    def _mask_line(self, line: tuple[str, ...]) -> tuple[str, ...]:
-        """Mask the words of a command line together, because a flag precedes its value."""
+    def _masked_command_line(self, line: tuple[str, ...]) -> tuple[str, ...]:
         masked_words = self._mask_text("\t".join(line)).split("\t")
         return tuple(masked_words) if len(masked_words) == len(line) else self._mask_texts(line)
 
@@ -163,8 +162,7 @@ def _library_calls(request: Request) -> Collection[str]:
     return request.calls if isinstance(request, Library) else ()
 
 
-def _versions(report: Report) -> Iterator[str]:
-    """Yield the report's versions that look like public IP addresses."""
+def _versions_like_addresses(report: Report) -> Iterator[str]:
     texts = [device.driver or "" for device in report.devices]
     texts += [text for facts in (report.facts, *(device.facts for device in report.devices)) for _, text in facts]
     for quad in _DOTTED_QUAD.findall(" ".join(text for text in texts if _ONE_WORD.match(text))):
@@ -173,7 +171,6 @@ def _versions(report: Report) -> Iterator[str]:
 
 
 def _model_words(report: Report) -> Iterator[str]:
-    """Yield the words of model names, which are never masked."""
     for device in report.devices:
         yield from _MODEL_WORD.findall(device.model or "")
 

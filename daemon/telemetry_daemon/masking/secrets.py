@@ -182,7 +182,7 @@ def _spans_of_shape(text: str, shape: Shape, harmless: frozenset[str]) -> Iterat
 
 
 def _process_name_spans(text: str, processes: Iterable[tuple[str, str]]) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the spans of process names that follow a key or are near their PID."""
+    """Yield the spans of process names after a key, or in the same line as their PID."""
     for pid, name in processes:
         start = text.find(name)
         while start >= 0:
@@ -202,7 +202,7 @@ class _Heading:
 
 
 def _cells_below(text: str) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the cells below headings that announce identities."""
+    """Yield the table cells under headings of identities, such as `Serial Number`."""
     heading: _Heading | None = None
     name_columns: list[tuple[int, int]] = []
     line_start = 0
@@ -217,7 +217,6 @@ def _cells_below(text: str) -> Iterator[tuple[int, int, Treatment]]:
 
 
 def _name_columns(line: str) -> list[tuple[int, int]]:
-    """Return the spans of headings, such as `Node`, whose columns contain names."""
     if len(line) > _MAX_LINE_LENGTH or not _BLANK_HEADING.match(line):
         return []
     return [match.span() for match in _WORD.finditer(line) if _is_heading_of_names(match[0])]
@@ -229,7 +228,7 @@ def _is_heading_of_names(word: str) -> bool:
 
 
 def _words_below(line: str, line_start: int, columns: list[tuple[int, int]]) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the words that are at least partly below a heading."""
+    """Yield the names that overlap with these columns."""
     for match in _WORD.finditer(line) if columns and len(line) <= _MAX_LINE_LENGTH else ():
         is_below = any(match.start() < right and left < match.end() for left, right in columns)
         if is_below and _NAME_IN_A_CELL.match(match[0]):  # other identities are recognised by their shape

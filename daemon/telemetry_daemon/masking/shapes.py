@@ -72,7 +72,7 @@ _MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A pattern of values to mask. It is only searched in texts with one of the words in `needs`."""
+    """A pattern of values to mask. Only texts with a word from `needs` are searched."""
 
     pattern: re.Pattern[str]
     treatment: Treatment
@@ -121,7 +121,7 @@ def _is_numbered_id(match: re.Match[str]) -> bool:
 
 
 def _is_not_version(match: re.Match[str]) -> bool:
-    """Return whether four numbers with dots are an IP address rather than a version."""
+    """Return whether four numbers with dots are an IP address and not a version."""
     value = match["value"]
     if not is_address(value):
         return False
@@ -138,14 +138,14 @@ def _has_many_digits(match: re.Match[str]) -> bool:
 
 
 def _is_base64(match: re.Match[str]) -> bool:
-    """Return whether a string looks like a base64 key rather than a path."""
+    """Return whether a string looks like a base64 key and not like a path."""
     return not match["value"].startswith("/") and all(
         re.search(character_class, match["value"]) for character_class in ("[a-z]", "[A-Z]", "[0-9]")
     )
 
 
 def _is_uuid_beginning(match: re.Match[str]) -> bool:
-    """Return whether the match is the beginning of a UUID rather than two numbers."""
+    """Return whether the match is the beginning of a UUID and not two numbers."""
     head = match["value"].partition("-")[0]
     return (head.isupper() and head.isalpha()) or (_is_specific(match) and not head.isdigit() and not head.isalpha())
 

@@ -80,7 +80,7 @@ _MIN_PART_LENGTH = 5
 
 
 def name_spans(text: str) -> Iterator[Span]:
-    """Yield the spans of the words in a path or command line, except harmless words."""
+    """Yield the spans of all possible names in a path or command line."""
     for match in _NAME.finditer(text):
         if not is_harmless(match[0]):
             yield match.span()
@@ -97,7 +97,7 @@ def is_harmless(word: str) -> bool:
 
 
 def may_be_name(word: str) -> bool:
-    """Return whether a word is distinctive enough to mask it as a name. `gpu` and `card0` are not."""
+    """Return whether a word may be a name. Words such as `gpu` and `card0` may not."""
     if len(word) < _MIN_KNOWN_NAME_LENGTH or _NUMBER.match(word):
         return False
     parts = _NAME.findall(word)
@@ -115,7 +115,7 @@ def _is_tool_part(part: str) -> bool:
 
 
 def _is_tool_word(word: str) -> bool:
-    """Return whether tools print this word, perhaps with an index, as in `gpu0`."""
+    """Return whether tools print this word, with or without an index, as in `gpu0`."""
     stem = word.rstrip("0123456789")
     return word in TOOL_WORDS or (stem in TOOL_WORDS - HOST_WORDS and word[len(stem) :] in _PARTITION_INDICES)
 

@@ -16,7 +16,7 @@ _DESCRIPTIONS_FILE = Path(__file__).with_name("built_in.json")
 
 
 def descriptions() -> Mapping[str, DescribedParser]:
-    """Return the description of each built-in parser by its name."""
+    """Map the name of each built-in parser to its description."""
     parsers = [from_plain(DescribedParser, parser_data) for parser_data in json.loads(_DESCRIPTIONS_FILE.read_bytes())]
     return {parser.name: parser for parser in parsers}
 

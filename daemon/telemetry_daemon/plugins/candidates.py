@@ -41,7 +41,7 @@ class Candidates:
 
 
 def reader_target_of(candidate: Candidate) -> str:
-    """Return the target of a plugin file's library reader, or "" for other plugins."""
+    """Return the target of the library reader in a plugin file. For other plugins, return ""."""
     if not candidate.target.startswith("/"):
         return ""
     return f"{candidate.origin}:{MODULE_READER}"

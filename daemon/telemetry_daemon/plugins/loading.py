@@ -117,7 +117,7 @@ def _load_built_in(
 def _load_isolated(
     candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory, limits: TimeLimits
 ) -> _Result:
-    """Load a plugin after a temporary worker has described its parser."""
+    """Load a plugin. Its parser is first described by a temporary worker."""
     # Imported only if there are plugins.
     from telemetry_daemon.plugins.isolated import describe_parser, isolated_parser
     from telemetry_parsers.checks.declaration import violations
@@ -142,7 +142,7 @@ def _load_isolated(
 
 
 def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser, ...], tuple[PluginFailure, ...]]:
-    """Return the usable parsers, and the failures. A parser fails if it collides with an earlier one."""
+    """Return the usable parsers and the failures. Of two colliding parsers, the second fails."""
     by_name = {result.candidate.plugin: result for result in results if result.candidate.is_built_in}
     metrics: dict[str, tuple[Metric, str]] = {}
     parsers: list[LoadedParser] = []
@@ -163,7 +163,7 @@ def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser,
 def _find_collision(
     result: _Result, loaded: LoadedParser, by_name: Mapping[str, _Result], metrics: Mapping[str, tuple[Metric, str]]
 ) -> str:
-    """Return why the parser collides with an earlier plugin, or "" if it does not."""
+    """Return why the parser collides with an earlier one, or "" if it does not."""
     earlier = by_name.get(loaded.parser.name, result)
     if earlier is not result:
         return f"the name {loaded.parser.name} is already used by {earlier.candidate.origin}"

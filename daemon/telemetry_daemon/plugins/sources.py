@@ -52,7 +52,7 @@ def _reader_targets(entry_points: Iterable[_EntryPoint], failures: list[PluginFa
 
 
 def _find_entry_points(distributions: Iterable[Distribution], failures: list[PluginFailure]) -> list[_EntryPoint]:
-    """Return the entry points of parsers and readers. Built-in entry points come first."""
+    """Return the entry points of parsers and readers, built-in ones first."""
     by_distribution: dict[str, list[_EntryPoint]] = {}
     for distribution in distributions:
         try:
@@ -90,7 +90,7 @@ def _normalize_name(name: str) -> str:
 
 
 def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterator[Path]:
-    """Yield the modules that are safe to run. Each other module becomes a failure."""
+    """Yield the modules that are safe to run, and append a failure for each other module."""
     for path in paths:
         try:
             folder = Path(path).resolve(strict=True)

@@ -14,7 +14,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ClockGuard:
-    """Watches the wall clock, and calls `on_step` if it was set."""
+    """Calls `on_step` after the wall clock was set."""
 
     def __init__(
         self,

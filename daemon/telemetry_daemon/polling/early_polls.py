@@ -57,7 +57,7 @@ class EarlyPolls:
                 yield source.name, other
 
     def _old_device_list_polls(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield the polls of other sources that have not listed devices recently."""
+        """Yield the polls of other sources that list devices and did not run recently."""
         now = self._clock.monotonic()
         for other in _sources_of_vendor(source.parser.vendor, sources):
             for poll in other.parser.polls:
@@ -68,7 +68,7 @@ class EarlyPolls:
                     yield other.name, poll
 
     def _dependent_polls(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield the polls in the state `no_devices` whose sources do not list devices."""
+        """Yield the vendor's polls in state `no_devices` whose sources list no devices."""
         for other in _sources_of_vendor(vendor, sources):
             if any(poll.lists_devices for poll in other.parser.polls):
                 continue

@@ -33,7 +33,7 @@ class _LineLimit:
         self._logged: dict[Hashable, _LoggedLines] = {}
 
     def remaining_lines(self, subject: Hashable, pattern: str = "") -> int:
-        """Count a line. Return how many lines may still be logged, including this line."""
+        """Count a log line. Return the number of lines that may still be logged, including this line."""
         with self._lock:
             now = self._clock()
             logged = self._logged.get(subject)

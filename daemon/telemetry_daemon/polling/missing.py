@@ -39,7 +39,7 @@ class SuspendedPolls:
         scheduler.add_executor(SingleThreadExecutor(), alias=_CHECK_JOB)
 
     def suspend(self, source: str, poll: Poll, job_id: str, interval: float) -> None:
-        """Suspend a poll. At this interval, check whether its tool, library or files exist."""
+        """Suspend a poll, and check at this interval whether its tool, library or files exist."""
         with self._lock:
             polls_of_source = self._suspended.setdefault(source, {})
             is_suspended = poll.name in polls_of_source
@@ -63,7 +63,7 @@ class SuspendedPolls:
             self._update_job()
 
     def _update_job(self) -> None:
-        """Run the check at the shortest interval of all suspended polls."""
+        """Schedule the check at the shortest interval of the suspended polls."""
         shortest = min((poll.interval for polls in self._suspended.values() for poll in polls.values()), default=None)
         if shortest == self._interval:
             return

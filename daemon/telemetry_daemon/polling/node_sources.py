@@ -69,7 +69,7 @@ class Node(ABC):
         return self._clock
 
     def start_filling(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # only simulated and recorded nodes override it
-        """Start filling the store and history with recorded or simulated data."""
+        """Start adding recorded or simulated data to the store and the history."""
 
     def handlers(self) -> Mapping[str, Handler]:
         """Map the control requests of this kind of node to their handlers."""
@@ -87,7 +87,7 @@ class Node(ABC):
         """Return a new source of that name, with new readers."""
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """Return the sources in `only`, by default all sources."""
+        """Return all sources, or only those in `only`."""
         return [self.source(name, settings) for name in only or self.names()]
 
     def failed_plugins(self) -> tuple[str, ...]:
@@ -125,7 +125,7 @@ class RealNode(Node):
         return tuple(self._by_name)
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """Return the sources in `only`, by default all enabled sources."""
+        """Return all enabled sources, or only those in `only`."""
         names = only or [name for name, loaded in self._by_name.items() if _is_enabled(loaded.parser, settings)]
         return super().sources(settings, names)
 

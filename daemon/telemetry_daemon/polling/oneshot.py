@@ -51,7 +51,7 @@ def _is_per_device(poll: Poll) -> bool:
 
 
 def _waits_for(parser: Parser, other: Parser) -> bool:
-    """Return whether a parser's source needs devices that the other parser's source lists."""
+    """Return whether a parser needs devices that the other parser lists."""
     return other.vendor == parser.vendor or (reports_owners(parser) and bool(other.vendor))
 
 

@@ -69,7 +69,7 @@ class PciBus:
                 self._views[vendor] = PciView(count, suspended[vendor], addresses)
 
 
-def unlisted_problem(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
+def unlisted_devices_problem(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
     """Return a problem if devices on the PCI bus are missing from `devices`."""
     cards = [device for device in devices if device.vendor == vendor and device.parent is None]
     listed = {device.bus_id for device in cards if device.bus_id is not None}

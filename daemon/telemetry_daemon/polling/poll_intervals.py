@@ -28,7 +28,7 @@ _WITHOUT_DEVICES: frozenset[State] = frozenset({"missing", "not_mine", "no_devic
 
 @dataclass(frozen=True, slots=True)
 class FastPollNeed:
-    """Whether the need for fast polls of an expensive tool exists, and since when."""
+    """Whether an expensive tool must be polled fast, and the time of the last change."""
 
     exists: bool = True
     since: float = float("-inf")
@@ -89,7 +89,7 @@ def _core_origins(readings: Readings) -> set[str]:
 
 
 def updated_need(need: FastPollNeed, mode: Mode, *, covered: bool, now: float) -> FastPollNeed:
-    """Return the need for fast polls from `now` on."""
+    """Return the updated need for fast polls."""
     if mode != "auto" or need.exists != covered:
         return need
     if covered and now - need.since < CHANGE_MODE_AFTER_SECONDS:
@@ -111,12 +111,12 @@ class Releases:
             self._until[source] = self._monotonic() + seconds
 
     def resume(self, source: str) -> bool:
-        """End the release of a source, and return whether the source was released."""
+        """End a release, and return whether the source was released."""
         with self._lock:
             return self._until.pop(source, -math.inf) > self._monotonic()
 
     def release_text(self, source: str) -> str:
-        """Return a text that says until when the source is released, or an empty string."""
+        """Return until when the source is released, as text, or an empty string."""
         with self._lock:
             remaining = self._until.get(source, -math.inf) - self._monotonic()
             if remaining <= 0:

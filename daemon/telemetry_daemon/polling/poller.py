@@ -242,7 +242,6 @@ class Poller:
         self._process_outcome(source, poll, outcome)
 
     def _check_missing(self, name: str, poll: Poll) -> None:
-        """Check whether a poll's tool, library or files are still missing."""
         source = self.sources().get(name)
         if source is None or self._release_failure(name):
             return  # the source was removed or released after this check was scheduled
@@ -253,7 +252,7 @@ class Poller:
             self._process_outcome(source, poll, outcome)
 
     def _run_poll(self, source: Source, poll: Poll) -> PollOutcome:
-        """Run a poll, and repeat it if the machine was suspended meanwhile."""
+        """Run a poll. If the machine was suspended meanwhile, run it again."""
         slept = self._clock.slept()
         outcome = source.run_poll(poll, self._targets(source, poll))
         if self._clock.slept() - slept < MIN_SLEEP_SECONDS:
@@ -261,7 +260,6 @@ class Poller:
         return source.run_poll(poll, self._targets(source, poll))
 
     def _targets(self, source: Source, poll: Poll) -> Targets:
-        """Return the targets of a poll, if it needs any."""
         is_per_device = isinstance(poll.request, Command) and poll.request.per is not None
         return self._store.targets(source.name) if is_per_device or not source.parser.vendor else Targets()
 
@@ -296,7 +294,7 @@ class Poller:
                 self._scheduler.resume_job(job_id)
 
     def _is_due(self, key: tuple[str, str], interval: float, base_interval: float, now: float) -> bool:
-        """Return whether a poll is due. Its job may run more often than the poll's interval."""
+        """Return whether a poll is due. Its job may run more often."""
         last_start = self._started_at.get(key)
         return last_start is None or interval <= base_interval or now - last_start >= interval - base_interval / 2
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling import poll_intervals
-from telemetry_daemon.polling.pci_bus import PciView, unlisted_problem
+from telemetry_daemon.polling.pci_bus import PciView, unlisted_devices_problem
 from telemetry_daemon.processes.targets import in_one_line
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
@@ -116,10 +116,10 @@ class Source:
         return None
 
     def _with_unlisted_devices(self, poll: Poll, report: Report | None, pci: PciView) -> Report | None:
-        """Add a problem to the report if it does not contain all devices on the PCI bus."""
+        """Add a problem to the report if devices on the PCI bus are missing from it."""
         if report is None or report.outcome != "ok" or not poll.lists_devices:
             return report
-        problem = unlisted_problem(report.devices, self.parser.vendor, pci.addresses)
+        problem = unlisted_devices_problem(report.devices, self.parser.vendor, pci.addresses)
         return report if problem is None else replace(report, problems=(*report.problems, problem))
 
     def _parse(self, capture: Capture) -> Report | None:

@@ -44,7 +44,7 @@ def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
 
 
 def has_folder(request: Files, root: str) -> bool:
-    """Return whether any pattern's folder exists, up to its first wildcard. Never blocks."""
+    """Return whether any pattern's folder before the first wildcard exists. Never blocks."""
     patterns = (*request.globs, *request.links, *request.binary)
     root_path = root.rstrip("/")
     return any(os.path.exists("/".join((root_path, *fixed_folders(pattern))) or "/") for pattern in patterns)  # noqa: PTH110  # paths are strings here
@@ -138,7 +138,7 @@ class PathMatcher:
         return self._matching[parts]
 
     def _subfolders(self, folder: str, part: str) -> list[str]:
-        """Return the subfolders that match. Names without wildcards are not checked for existence."""
+        """Return the matching subfolders. Without wildcards, a subfolder need not exist."""
         names = self._matching_names(folder, part) if _has_wildcard(part) else [part]
         return [f"{folder}{name}/" for name in names]
 
@@ -162,7 +162,7 @@ class PathMatcher:
 
 
 def fixed_folders(pattern: str) -> list[str]:
-    """Return the folders in a pattern before its first wildcard."""
+    """Return a pattern's folders before the first wildcard."""
     *folders, _ = _path_parts(pattern)
     fixed_count = next((index for index, part in enumerate(folders) if _has_wildcard(part)), len(folders))
     return folders[:fixed_count]

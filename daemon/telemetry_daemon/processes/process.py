@@ -37,7 +37,7 @@ class ExitInfo:
 
 
 class Process:
-    """A process that leads a process group, with pipes from its standard output and standard error."""
+    """The leader of a process group, with pipes from its standard output and standard error."""
 
     def __init__(self, pid: int, stdout: int, stderr: int) -> None:
         self.pid = pid

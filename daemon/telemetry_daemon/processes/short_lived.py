@@ -80,7 +80,7 @@ def _start(command: Sequence[str], descriptors: Sequence[int]) -> subprocess.Pop
 
 
 def _abandon(child: subprocess.Popen[str]) -> None:
-    """Kill the child and its process group. Wait only briefly for the exit."""
+    """Kill the process group, and wait briefly for the child's exit."""
     with contextlib.suppress(ProcessLookupError):  # the child has already exited
         os.killpg(child.pid, signal.SIGKILL)
     # A process outside the group may keep the pipes open.

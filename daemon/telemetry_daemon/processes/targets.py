@@ -18,7 +18,7 @@ class PluginProtocolError(Exception):
 
 
 def load_target(target: str) -> Any:
-    """Import and return the object that a target names. Exceptions from the import propagate."""
+    """Import and return the target. Exceptions from the import propagate."""
     module, _, attribute = target.rpartition(":")
     value: Any = _module_from_file(module) if module.startswith("/") else importlib.import_module(module)
     for name in attribute.split("."):
@@ -45,7 +45,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 def _module_from_file(path: str) -> ModuleType:
-    """Import a module from its source file, never from a cached .pyc file."""
+    """Import a module from its source file, without any cached .pyc file."""
     name = "telemetry_plugin_" + path.rpartition("/")[2].removesuffix(".py")
     if name not in sys.modules:
         module = ModuleType(name)

@@ -68,7 +68,7 @@ class RequestHandler:
         return [_library_output(str(call), answer) for call, answer in answers.items()]
 
     def _call_reader(self, target: str, function: Any, *arguments: Any) -> Any:
-        """Call a reader's function. If it raises an exception, close the reader."""
+        """Call a reader's function. Close the reader after an exception."""
         try:
             return function(*arguments)
         except BaseException:
@@ -97,7 +97,7 @@ def serve(request_descriptor: int, answer_descriptor: int) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Answer the requests from a descriptor, which is the last argument."""
+    """Answer requests. The last argument is the number of the request descriptor."""
     request_descriptor = int(arguments[-1])
     os.set_inheritable(request_descriptor, False)  # noqa: FBT003  # the standard library's signature
     _reset_signals()

@@ -136,7 +136,6 @@ class WorkerProcess:
             raise self._error_after_exit() from None
 
     def _error_after_exit(self) -> GoneError:
-        """Wait briefly for the process to exit, and return the error."""
         wait_for(self._process.has_exited, _EXIT_SECONDS)
         return GoneError()
 
@@ -154,7 +153,7 @@ class WorkerProcess:
         return answer
 
     def _read_stderr(self) -> bool:
-        """Read from standard error, and return False if it is closed."""
+        """Read from standard error. Return False if it is closed."""
         chunk = os.read(self._process.stderr, _CHUNK_BYTES)
         self._stderr_tail = (self._stderr_tail + chunk)[-_STDERR_TAIL_BYTES:]
         return bool(chunk)
@@ -171,7 +170,7 @@ class WorkerProcess:
 
 
 def _path_flags() -> tuple[str, ...]:
-    """Return this interpreter's flags that affect where Python finds modules."""
+    """Return the interpreter flags that affect where Python finds modules."""
     return tuple(flag for name, flag in _PATH_FLAGS if getattr(sys.flags, name, False))
 
 

@@ -12,7 +12,7 @@ from telemetry_parsers.model import Capture, Failure, Output, Poll, SourceReport
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The cards, devices and processes that a poll may request separately."""
+    """The cards, devices and processes that a poll can request one by one."""
 
     cards: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class ReadStart:
     def capture(
         self, source: str, poll: Poll, outputs: tuple[Output, ...], failure: Failure | None, cpu_seconds: float
     ) -> Capture:
-        """Return the capture of a read that ends now."""
+        """Return the capture of a read that began at this time and ends now."""
         return Capture(
             source,
             poll.name,
@@ -63,7 +63,7 @@ class Reader(Protocol):
         """Return a capture with the output of the source, or with a failure."""
 
     def close(self) -> None:
-        """Stop all processes of the reader. Safe to call twice, and while `read` runs."""
+        """Stop all processes of the reader. Safe to call twice, and during `read`."""
         return
 
     def leftover_pids(self) -> tuple[int, ...]:

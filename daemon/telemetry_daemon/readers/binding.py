@@ -25,7 +25,7 @@ class FailedCall:
 
 
 class LibraryError(Exception):
-    """An error that affects more than one call, with the library's error code."""
+    """An error that affects several calls, with the library's error code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"the library returned error {code}")
@@ -86,14 +86,14 @@ def can_be_loaded(library: str) -> bool:
 
 
 def to_plain(value: Any) -> Plain:
-    """Return the value in a form that JSON can represent."""
+    """Convert a value to a form that JSON can represent."""
     if isinstance(value, bytes):
         return value.decode()
     return list(value) if isinstance(value, tuple) else value
 
 
 def members_to_dict(*names: str) -> Callable[[Any], Plain]:
-    """Return a function that copies the members `names` of a structure to a dictionary."""
+    """Return a function that converts a structure with these members to a dictionary."""
     return lambda result: {name: int(getattr(result, name)) for name in names}
 
 
@@ -115,5 +115,5 @@ def error_code(result: Plain) -> int | None:
 
 
 def is_value(result: Plain) -> bool:
-    """Return whether a result is neither an error nor None."""
+    """Return whether a result is a value: neither an error nor None."""
     return result is not None and error_code(result) is None

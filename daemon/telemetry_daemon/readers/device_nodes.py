@@ -55,7 +55,7 @@ class NodeWatch:
         self._started_at = monotonic()
 
     def record_newly_denied(self) -> tuple[str, ...]:
-        """Record the denied nodes. Return those that were not yet recorded since boot."""
+        """Record the denied nodes, and return the new ones since boot."""
         if self._monotonic() - self._started_at < MIN_LIFE_SECONDS:
             return ()
         paths = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  # the patterns are absolute
@@ -86,7 +86,7 @@ class NodeWatch:
 
 
 def _node_key(path: str) -> str:
-    """Return the path with the device number, which changes if the driver is reloaded."""
+    """Return the path and device number. The number changes when the driver is reloaded."""
     try:
         return f"{path} {os.stat(path).st_rdev}"  # noqa: PTH116  # paths are strings here
     except OSError:  # removed in the meantime

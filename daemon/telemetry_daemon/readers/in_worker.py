@@ -155,7 +155,6 @@ class WorkerReader:
         return self._worker.readers[request.reader] if isinstance(request, Library) else ""
 
     def _stop_worker_after(self, failure: Failure) -> None:
-        """Stop the worker if its library is missing or its driver is gone."""
         is_missing = failure.state == "missing"
         if is_missing:
             now = self._clock()

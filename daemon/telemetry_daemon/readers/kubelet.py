@@ -92,7 +92,7 @@ class KubeletReader(Reader):
         return data
 
     def _decode_response(self, call: str, decode: _Decoder, response: bytes) -> list[Plain]:
-        """Return the list in the response. A response that did not change is not decoded again."""
+        """Return the decoded list. If the response has not changed, it is not decoded again."""
         previous = self._last_response.get(call)
         if previous is not None and previous[0] == response:
             return previous[1]

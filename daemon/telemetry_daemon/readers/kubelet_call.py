@@ -112,7 +112,7 @@ def _receive(connection: socket.socket, response: _Response, deadline: float) ->
 
 @dataclass(slots=True)
 class _Response:
-    """The part of the response that was received so far."""
+    """The received part of a response."""
 
     headers: dict[bytes, bytes] = field(default_factory=dict)
     body: bytearray = field(default_factory=bytearray)
@@ -127,7 +127,7 @@ class _Response:
             raise _size_error()
 
     def ingest(self, event: Event) -> None:
-        """Store the content of an event. Raises ReaderRefusal if the call has failed."""
+        """Store an event's content. Raises ReaderRefusal if the call has failed."""
         self._events += 1
         if self._events > _MAX_EVENTS:
             raise _size_error()

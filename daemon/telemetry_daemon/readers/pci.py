@@ -111,7 +111,7 @@ def read_machine_state(boot_id: Path = BOOT_ID_PATH, pci_devices: Path = PCI_DEV
 
 
 def _driver_binding(pci_devices: Path, bus_id: str) -> int:
-    """Return a number that changes when a driver is bound to the card."""
+    """Return a number that changes if a driver is bound again."""
     address = bus_address(bus_id)
     if address is None:  # a plugin may return any string
         return NOT_BOUND

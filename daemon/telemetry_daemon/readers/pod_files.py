@@ -87,7 +87,7 @@ def _matched_names(folder: str, pattern: re.Pattern[str]) -> list[Plain]:
 
 
 def _entry_names(folder: str) -> list[str] | None:
-    """Return the names of a folder's entries, or None if they cannot be listed."""
+    """Return the names in a folder, or None if it cannot be listed."""
     names = []
     try:
         with os.scandir(folder) as entries:

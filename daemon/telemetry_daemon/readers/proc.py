@@ -53,7 +53,7 @@ _HIDDEN = "{} hides other users' processes (hidepid): remount it with the option
 
 
 def folder_state(folder: str) -> FolderState | None:
-    """Return the state of a process's folder, or None if the process has exited or is hidden."""
+    """Return a process folder's inode and change time, or None if the process has exited or is hidden."""
     try:
         status = os.stat(folder)  # noqa: PTH116 # fast: called for each process at each poll
     except OSError:  # the process has exited or is hidden
@@ -271,7 +271,7 @@ class ProcReader(Reader):
         return self._with_open_cards([process for process in processes.values() if process.valid_from <= now])
 
     def _known_process(self, pid: int, now: float) -> _KnownProcess:
-        """Return the process with this PID. It keeps its previous output if that is still valid."""
+        """Return a known process. Its previous output is kept while it is valid."""
         previous, folder = self._process_by_pid.get(pid), f"{self._proc}/{pid}"
         state = folder_state(folder)
         if previous is not None and state == previous.state and (previous.output is not None or state is None):
@@ -282,7 +282,6 @@ class ProcReader(Reader):
         return _KnownProcess(state, ticks, 0.0 if previous is None else now + _LIST_AGE_SECONDS)
 
     def _with_open_cards(self, processes: Iterable[_KnownProcess]) -> tuple[Output, ...]:
-        """Return the processes' outputs, with their memory on open cards if known."""
         outputs = {
             (process.output.name, process.ticks): process.output for process in processes if process.output is not None
         }
@@ -290,7 +289,7 @@ class ProcReader(Reader):
         return tuple(_with_memory(output, memory[key]) if key in memory else output for key, output in outputs.items())
 
     def _read_details(self, pid: int, ticks: int) -> tuple[dict[str, Plain], int] | None:
-        """Return the details and the UID of a process, or None if it has exited."""
+        """Return a process's details and UID, or None if it has exited."""
         folder = f"{self._proc}/{pid}"
         try:
             data: dict[str, Plain] = {

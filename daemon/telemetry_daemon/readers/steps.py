@@ -48,7 +48,7 @@ class NewRankLimit:
         self._rank_count = sum(map(len, self._last_reports.values()))
 
     def admit(self, user: int, reported: Mapping[str, Plain], now: float) -> bool:
-        """Return whether the rank of this report is admitted, and remember admitted ranks."""
+        """Return whether to accept the rank of this report. Accepted ranks are remembered."""
         ranks = self._last_reports.setdefault(user, {})
         rank_hash = hash(repr((reported.get("job_id"), reported.get("rank"), reported.get("card"))))
         if rank_hash not in ranks:
@@ -123,7 +123,7 @@ class StepsReader(Reader):
         ]
 
     def _recent(self, entries: Mapping[str, FileVersion], now: float) -> list[tuple[str, FileVersion]]:
-        """Return the files that changed recently, oldest first, within the limits."""
+        """Return the files that changed recently, the oldest first, within the limits."""
         recent: list[tuple[str, FileVersion]] = []
         count_by_user: Counter[int] = Counter()
         for name, entry in sorted(entries.items(), key=lambda item: item[1].changed, reverse=True):

@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 def write_holder_note(descriptor: int, source: str, tool_pid: int = 0) -> None:
-    """Write the PIDs of this process and of the tool (0 before it starts)."""
+    """Write the PIDs of this process and of the tool. Before the tool starts, its PID is 0."""
     with contextlib.suppress(OSError):  # the lock also works without this note
         text = f"{os.getpid()} {tool_pid} {source}\n".encode()
         os.pwrite(descriptor, text.ljust(_MAX_NOTE_LENGTH)[:_MAX_NOTE_LENGTH], 0)
@@ -99,14 +99,14 @@ class HeldLock:
             write_holder_note(self.descriptor, self._source, tool_pid)
 
     def release(self) -> None:
-        """Release the lock, even if a child has inherited the descriptor."""
+        """Release the lock, even if a child process has inherited the descriptor."""
         if self.descriptor is not None:
             with contextlib.suppress(OSError):  # closing the descriptor releases the lock
                 fcntl.flock(self.descriptor, fcntl.LOCK_UN)
         self.close()
 
     def close(self) -> None:
-        """Close the lock file. A running child keeps it locked."""
+        """Close the lock file. If a child is still running, it keeps the lock."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None

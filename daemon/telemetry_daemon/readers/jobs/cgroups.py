@@ -25,7 +25,7 @@ _DEVICE_ENTRY = re.compile(r"c ([0-9]{1,7}:[0-9]{1,7}) [rwm]{1,3}").fullmatch
 
 @dataclass(frozen=True, slots=True)
 class CgroupState:
-    """Whether a job is running, judging by its cgroup, and when the cgroup was last seen."""
+    """A job's state according to its cgroup, and when the cgroup was last seen."""
 
     is_running: bool | None = None
     last_seen: float | None = None
@@ -58,7 +58,7 @@ class JobCgroups:
         return CgroupState()
 
     def jobs_with_devices(self) -> Iterator[Plain]:
-        """Yield each job that has a device list. The device nodes are `major:minor` pairs."""
+        """Yield each job with a device list. Its `nodes` have the form `major:minor`."""
         for name, folder in self._folders.items():
             try:
                 text = read_file(f"{folder}/devices.list", _MAX_BYTES).decode(errors="replace")

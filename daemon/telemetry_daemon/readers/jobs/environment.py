@@ -34,7 +34,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class _VariableNames:
-    """The environment variables that a scheduler may set for each field of a job."""
+    """A scheduler's environment variables, by field of a job."""
 
     scheduler: str
     id: tuple[str, ...]
@@ -108,7 +108,7 @@ def _create_job(job_id: str, variables: _VariableNames, environment: Mapping[str
 
 
 def _slurm_display_id(environment: Mapping[str, str]) -> str:
-    """Return the ID that users see for a member of a job array or heterogeneous job."""
+    """Return the ID that users see, such as `12_3`, or "" for ordinary jobs."""
     for job_variable, member_variable, separator in (
         ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "_"),
         ("SLURM_HET_JOB_ID", "SLURM_HET_JOB_OFFSET", "+"),
@@ -121,14 +121,14 @@ def _slurm_display_id(environment: Mapping[str, str]) -> str:
 
 
 def _first_value(environment: Mapping[str, str], names: tuple[str, ...]) -> str:
-    """Return the first variable that is not empty, as a short printable line."""
+    """Return the first variable with a value, as a short printable line."""
     values = (environment.get(name, "").strip() for name in names)
     value = next(filter(None, values), "")[:_MAX_VALUE_LENGTH]
     return value if value.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in value)
 
 
 def _first_devices(environment: Mapping[str, str], variables: _VariableNames) -> tuple[str, ...]:
-    """Return the devices of the first variable that has any. UUIDs are preferred."""
+    """Return the first list of UUIDs or, without UUIDs, the first list of devices."""
     device_lists = [devices for name in variables.devices if (devices := _parse_devices(environment.get(name, "")))]
     uuid_lists = [devices for devices in device_lists if all(device.startswith(_UUID_PREFIXES) for device in devices)]
     return next(iter(uuid_lists or device_lists), ())
@@ -157,7 +157,7 @@ def _is_number(text: str) -> bool:
 
 
 def _flux_devices(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the cards of this rank. Our hook stores them in `FLUX_JOB_R`."""
+    """Return the cards of this rank from `FLUX_JOB_R`, which our hook sets."""
     rank = environment.get("FLUX_RANK", "")
     try:
         entries = json.loads(environment.get("FLUX_JOB_R", ""))["execution"]["R_lite"]

@@ -89,7 +89,7 @@ def _encode(record: Mapping[str, object]) -> bytes:
 
 
 def _read_record(folder: OwnFolder, name: str) -> dict[str, object]:
-    """Return the content of a record, or an empty dict if the record is missing or invalid."""
+    """Return the content of a record. It is empty if the record is missing or invalid."""
     try:
         record = json.loads(folder.read(name, MAX_BYTES))
     except (OSError, ValueError, RecursionError):  # the job is new, or its file is invalid and will be replaced

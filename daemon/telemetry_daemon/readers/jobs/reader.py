@@ -48,7 +48,7 @@ class JobSettings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _CachedFile:
-    """A cached file. `content` is None if the file is no longer reported."""
+    """A cached file. If the file is no longer reported, `content` is None."""
 
     entry: FileVersion
     read_at: float
@@ -57,7 +57,7 @@ class _CachedFile:
 
 @dataclass(slots=True)
 class _CachedFolder:
-    """A folder whose files are read when they change."""
+    """A folder whose files are read again when they change."""
 
     path: str
     owners: tuple[int, ...]
@@ -114,7 +114,7 @@ class JobsReader(Reader):
         return start.capture(call or READER, poll, outputs, failure, time.thread_time() - cpu_start)
 
     def _read_jobs(self, scheduler: str) -> tuple[Output, ...] | Failure:
-        """Return the scheduler's jobs. If this node never had any, return a failure."""
+        """Return the scheduler's jobs, or a failure if this node never had any."""
         owners = (0, os.geteuid())
         folder = self._folders.setdefault(scheduler, _CachedFolder(self._directory, owners, MAX_BYTES, _decode_job))
         try:
@@ -135,7 +135,7 @@ class JobsReader(Reader):
         return (Output(scheduler, status=0, data=jobs),)
 
     def _with_user_name(self, job: Mapping[str, Plain]) -> Plain:
-        """Return the job with the user's name. A job from before a reboot is marked as ended."""
+        """Add the user's name, and mark a job from before a reboot as ended."""
         if "problem" in job:
             return job
         reported_job = {key: value for key, value in job.items() if key not in ("uid", "boot_id", "is_new")}
@@ -183,7 +183,7 @@ def create_reader(path: str, settings: JobSettings) -> JobsReader:
 
 
 def _without_old_job(file: _CachedFile, now: float) -> _CachedFile:
-    """Return the file, without its content if its job ended long ago."""
+    """If the job ended long ago, remove the content."""
     content = file.content
     is_over = content is not None and content.get("ended") is not None and now - file.read_at > _REPORTED_SECONDS
     return replace(file, content=None) if is_over else file

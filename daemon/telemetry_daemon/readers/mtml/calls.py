@@ -21,7 +21,7 @@ _VOLATILE, _AGGREGATE, _DRAM = 0, 1, 1
 
 
 class Call:
-    """A pymtml function to call on a card or on one of its parts."""
+    """A pymtml function to call for a card or a part of it."""
 
     def __init__(
         self, key: str, function: str, part: str, arguments: tuple[int, ...], convert: Callable[[Any], Plain]

@@ -92,7 +92,7 @@ class Card:
         return {"error": result.code}
 
     def _part_handle(self, part: str) -> Any:
-        """Return the handle of a part of the card, creating it on first use."""
+        """Return the handle of a part, which is created at the first call."""
         if part not in self._handles:
             handle = self._mtml.call(calls.PARTS[part][0], self._handles[""])
             if isinstance(handle, FailedCall):

@@ -43,7 +43,7 @@ class MtmlReader:
             raise self._postpone(error.code) from None
 
     def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
-        """Return the results of the tiers in `calls`, or of all tiers if it is empty."""
+        """Return the results of the tiers in `calls`, by default of all tiers."""
         return {tier: self._read_tier(tier) for tier in calls or TIERS}
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class MtmlReader:
         return None if isinstance(result, FailedCall) else result
 
     def _postpone(self, code: int) -> ReaderRefusal:
-        """Postpone the next initialisation, and return the exception to raise until then."""
+        """Postpone the next initialisation. Return the exception to raise until then."""
         self._last_error, self._not_before = code, self._clock() + _PAUSE_SECONDS
         return library.refusal(code)
 

@@ -40,7 +40,6 @@ class Call:
 
 
 def _optional_call(name: str, *arguments: int) -> Call:
-    """Return a call for hardware that some GPUs do not have."""
     return Call(name, *arguments, disabling_errors=codes.FIELD_DISABLING_ERRORS)
 
 

@@ -52,7 +52,7 @@ class DeviceCaller:
         return dict(map(self.keyed_result, calls))
 
     def keyed_result(self, call: Call) -> tuple[str, Plain]:
-        """Return the key and result of a call, or of its fallback if the call is not supported."""
+        """Return the key and result of a call. If the call is not supported, use its fallback."""
         result = self._make_call(call)
         if call.fallback is not None and self._needs_fallback(call.key, error_code(result)):
             return self.keyed_result(call.fallback)
@@ -94,7 +94,7 @@ class DeviceCaller:
         return result
 
     def error_if_disabled(self, key: str) -> int | None:
-        """Return the error that keeps a call disabled, or None if it is enabled."""
+        """Return the error that disabled the call, or None if the call is enabled."""
         if key not in self._disabled:
             return None
         code, until = self._disabled[key]
@@ -154,7 +154,7 @@ class DeviceCaller:
         return {field.name: plain_value(item, field) for field, item in zip(fields, result, strict=True)}
 
     def _read_separately(self, fields: Sequence[Field]) -> dict[str, Plain] | FailedCall:
-        """Read each field with a separate call, because a single field can make the whole batch fail."""
+        """Read the fields with separate calls, because one field can make the whole batch fail."""
         results: dict[str, Plain] = {}
         for field in fields:
             value = self._read_values((field,))

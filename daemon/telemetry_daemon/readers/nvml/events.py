@@ -41,7 +41,7 @@ class EventInbox:
             self._events.append(event)
 
     def remove_all(self) -> list[Plain]:
-        """Remove and return all events. If events were dropped, their number comes first."""
+        """Remove and return all events, preceded by the number of dropped events if it is not 0."""
         with self._lock:
             dropped: list[Plain] = [{"dropped": self._dropped}] if self._dropped else []
             events = [*dropped, *self._events]
@@ -80,11 +80,11 @@ class EventReceiver:
             self._start_thread()
 
     def is_watched(self, bus_id: str) -> bool:
-        """Return whether the thread can receive events of the GPU now."""
+        """Return whether events of the GPU can be received now."""
         return self._is_waiting and bus_id in self._bus_ids.values()
 
     def add_loss(self, bus_id: str, code: int) -> None:
-        """Add an event for the loss of a GPU."""
+        """Add an event that reports a GPU as lost."""
         self._inbox.add({"bus_id": bus_id, "lost": code, "wall_time": self._wall()})
 
     def stop(self) -> bool:

@@ -156,7 +156,7 @@ def driver_version(text: str) -> tuple[int, int]:
 
 
 def branch_version(library: str, driver: str) -> str:
-    """Return the version of the driver's branch, which determines field numbers and structures."""
+    """Return the version of the driver's branch. Field numbers and structures depend on it."""
     _, _, version = library.partition(".")
     return version if driver_version(version) >= _FIRST_BRANCH else driver
 
@@ -190,5 +190,5 @@ def plain_value(raw: FieldValue, field: Field) -> Plain:
 
 
 def finite_or_none(value: float) -> Plain:
-    """Return the number, or None for NaN and infinity."""
+    """Return a finite number unchanged. For NaN and infinity, return None."""
     return value if value - value == 0.0 else None

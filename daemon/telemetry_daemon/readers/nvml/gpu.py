@@ -25,7 +25,7 @@ _RPM_KEY = "FanSpeedRPM"
 
 
 class _FanSpeedInfo(ctypes.Structure):
-    """The structure nvmlFanSpeedInfo_v1_t, needed because pynvml's function reads only the first fan."""
+    """The structure nvmlFanSpeedInfo_v1_t. It is needed because pynvml's function reads only the first fan."""
 
     _fields_ = (("version", ctypes.c_uint), ("fan", ctypes.c_uint), ("speed", ctypes.c_uint))
 
@@ -127,7 +127,7 @@ class Gpu:
             instance.verify_uuid()
         self.is_outdated = self.is_outdated or self._caller.value(calls.MIG_MODE) != self._mig_mode
         values = self._caller.field_results(fields.SLOW)
-        results = self._caller.results((*calls.SLOW, *self._limit_calls(values)))
+        results = self._caller.results((*calls.SLOW, *self._calls_for_missing_limits(values)))
         return {"calls": {**results, **self._fans.read()}, "fields": values}
 
     def read_links(self) -> dict[str, Plain]:
@@ -148,7 +148,7 @@ class Gpu:
         if self._instances and current_layout(self._context.nvml, self.handle) != self._known_layout():
             self.is_outdated = True
         values = self._caller.field_results(fields.INVENTORY)
-        results = self._caller.results((*calls.INVENTORY, *self._limit_calls(values)))
+        results = self._caller.results((*calls.INVENTORY, *self._calls_for_missing_limits(values)))
         results["MigMode"] = self._mig_mode
         results["GpuFabricInfo"] = links.read_fabric(self._context.nvml, self._caller)
         return {"calls": results, "fields": values, "instances": self._read_instances(Instance.read_inventory)}
@@ -188,8 +188,7 @@ class Gpu:
             self.is_outdated = True
             return None
 
-    def _limit_calls(self, values: dict[str, Plain]) -> Sequence[calls.Call]:
-        """Return the calls for the limits, if a field for them is not supported."""
+    def _calls_for_missing_limits(self, values: dict[str, Plain]) -> Sequence[calls.Call]:
         return () if all(is_value(values[field.name]) for field in fields.LIMITS) else calls.LIMITS
 
 

@@ -40,7 +40,7 @@ class Instance:
         self._has_succeeded = False
 
     def enable_gpm(self) -> None:
-        """Enable GPM. Call this only if the GPU instance has no other compute instance."""
+        """Enable GPM, which requires that the GPU instance has no other compute instance."""
         gpu_instance = self.identity["gpu_instance"]
         if isinstance(gpu_instance, int):
             self._gpm = GpmSampler(*self._gpm_arguments, gpu_instance)

@@ -30,7 +30,7 @@ def find_library(name: str) -> str | None:
 
 @contextmanager
 def lazy_ctypes_util() -> Iterator[None]:
-    """Replace the module `ctypes.util` with a stand-in within this block."""
+    """Replace the module `ctypes.util` with a stand-in in this block."""
     if _UTIL_MODULE in sys.modules:
         yield
         return
@@ -89,5 +89,5 @@ class Nvml(Binding):
 
 
 def handle_address(handle: Any) -> int:
-    """Return the address that identifies a handle, because handles are not hashable."""
+    """Return a handle's address, because handles themselves are not hashable."""
     return ctypes.cast(handle, ctypes.c_void_p).value or 0

@@ -60,7 +60,7 @@ class NvmlReader:
             raise self._postpone(error.code, codes.refusal(error.code, codes.REFUSALS_AT_INIT)) from None
 
     def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
-        """Return the results of the tiers in `calls`, or of all tiers if it is empty."""
+        """Return the results of the tiers in `calls`, by default of all tiers."""
         return {tier: self._read_tier(tier) for tier in calls or TIERS}
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class NvmlReader:
         self.open()
 
     def _postpone(self, code: int, refusal: ReaderRefusal) -> ReaderRefusal:
-        """Postpone the next initialisation, and return the exception to raise until then."""
+        """Postpone the next initialisation. Return the exception to raise until then."""
         self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
         if code in _PERSISTENT_ERRORS:
             self._pause = _MAX_PAUSE_SECONDS

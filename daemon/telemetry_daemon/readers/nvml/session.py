@@ -53,7 +53,6 @@ class GpuSlot:
         return {**self.identity, "lost": {"error": self.lost_code}} if self.identity else None
 
     def _with_watch_state(self, tier: str, result: dict[str, Plain], bus_id: str) -> dict[str, Plain]:
-        """Add to the fast tier whether the GPU's events can be received."""
         return {**result, "watched": self._events.is_watched(bus_id)} if tier == "fast" else result
 
     def begin_gpm(self) -> None:
@@ -203,7 +202,7 @@ class Session:
         return (count is not None and count != self._device_count) or (driver is not None and driver != self._driver)
 
     def _is_library_lost(self) -> bool:
-        """Return whether all GPUs are lost with generic errors."""
+        """Return whether all GPUs are lost, each with a generic error."""
         return bool(self._slots) and all(
             slot.gpu is None and slot.lost_code in codes.GENERIC_ERRORS for slot in self._slots
         )
