@@ -20,7 +20,7 @@ def dead(root: Path) -> None:
 @pytest.mark.parametrize(
     ("prepare", "why", "to_do"),
     [
-        (lambda _root: None, "no kubelet socket found", "none needed if the node has no such source"),
+        (lambda _root: None, "no kubelet socket found", "no action needed if the node has no such source"),
         (dead, "the kubelet is down or restarting", "docs/owners.md describes what this source needs"),
     ],
 )

@@ -88,7 +88,7 @@ CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
         [
             (
                 "device nodes",
-                "/dev/nvidia0 /dev/nvidia1 (nvidia): the list of allowed devices",
+                "/dev/nvidia0 /dev/nvidia1 (nvidia): the device cgroup forbids access",
                 "DeviceAllow=/dev/nvidia0 rw",
             )
         ],

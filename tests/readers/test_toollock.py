@@ -158,8 +158,8 @@ def test_another_command_of_ours_is_named_while_it_lives(tmp_path: Path) -> None
         assert other.stdout.readline() == "held\n"
         output = busy(tmp_path)
         other.stdin.close()
-    assert f"(process {other.pid}) for its source hy-smi (process 77, for " in output
-    assert output.endswith("skipped until it is due again")
+    assert f"(process {other.pid}), source hy-smi (process 77, for " in output
+    assert output.endswith("skipped; the next poll runs as scheduled")
 
 
 def test_a_tool_that_outlived_who_started_it_is_named_with_what_to_do(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_tool_that_outlived_who_started_it_is_named_with_what_to_do(tmp_path: 
     (tmp_path / "smi.lock").write_text("4194304 77 hy-smi\n")  # no number of a process: pid_max is at most that
     output = busy(tmp_path)
     assert "by a telemetry process that has exited, has been running for" in output
-    assert "kill it" in output
+    assert "kill this process" in output
     held.release()
 
 

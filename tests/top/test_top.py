@@ -147,7 +147,7 @@ def test_tools_are_polled_without_a_daemon(tmp_path):
         f'[state]\ndirectory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n[web]\nlisten_address = ["127.0.0.1:1"]\n'
     )
     with terminal("top", "--config", str(config), environment={"PATH": tools.search_path}) as shown:
-        shown.shows("no daemon here", "ixsmi")
+        shown.shows("no daemon on this node", "ixsmi")
         quit_well(shown)
 
 

@@ -59,7 +59,7 @@ def addresses(nodes: Sequence[str], file: Path | None) -> tuple[Address, ...]:
     """Return the addresses of the given nodes and of the nodes in the file, or raise CommandError."""
     file_addresses = parse_node_list(_read_text(str(file))) if file is not None else []
     if file is not None and not file_addresses:
-        raise CommandError(f"{file}: no nodes; write one node on each line")
+        raise CommandError(f"{file} contains no nodes; write one node per line")
     try:
         return node_addresses([*nodes, *file_addresses])
     except AddressError as error:
@@ -84,7 +84,7 @@ def find_local_daemon(settings: Settings, credentials: Credentials) -> Address |
         error_texts.append(f"{address.name}: {error}")
     if not is_running:
         return None
-    remedy = f"join the group of {socket_path} (`usermod --append --groups`), or use a user and password with --password-file"
+    remedy = f"join the group of {socket_path} (`usermod --append --groups`), or pass a user and password with --password-file"
     raise DaemonRefusedError(f"the daemon of this node does not answer this user: {'; '.join(error_texts)}; {remedy}")
 
 

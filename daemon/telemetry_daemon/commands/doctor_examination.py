@@ -30,7 +30,7 @@ from telemetry_daemon.version import __version__
 from telemetry_exporters.documents import json_values
 from telemetry_exporters.text import clean
 
-_PLUGIN_REMEDY = "fix it, install its dependencies, or remove it from parsers.paths; see docs/writing-a-parser.md"
+_PLUGIN_REMEDY = "fix the plugin or its dependencies, or remove it from parsers.paths; see docs/writing-a-parser.md"
 
 
 def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     now = time.time()
     job = job_of(os.environ)
     if job is None:
-        remedy = "call it from the prolog and epilog of Slurm or Flux, or from a hook of PBS"
+        remedy = "call this command in the prolog and epilog of Slurm or Flux, or in a PBS hook"
         raise CommandError(f"no SLURM_JOB_ID, PBS_JOBID or FLUX_JOB_ID in the environment; {remedy}")
     directory = arguments.directory or job_directory(arguments.config, os.environ) or _default_directory_with_warning()
     daemon_directory = runtime_directory(arguments.config, os.environ) or DEFAULT_RUNTIME_DIRECTORY

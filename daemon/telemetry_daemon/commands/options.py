@@ -92,7 +92,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "web.listen_address": (
             f"listening address: HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH; may be given several times (default: {DEFAULT_ADDRESS})"
         ),
-        "web.config_file": "web configuration file of the exporter-toolkit: TLS, passwords, headers",
+        "web.config_file": "web configuration file (exporter-toolkit format) for TLS, passwords and headers",
         "web.telemetry_path": "path of the metrics page (default: /metrics)",
     }
     for setting, flag in FLAGS.items():

@@ -50,10 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="output",
         type=Path,
         metavar="FILE",
-        help=(
-            "the file to write or replace; compressed if the name ends in .gz; "
-            "- is standard output (default: standard output)"
-        ),
+        help="the file to write or replace, compressed if the name ends in .gz (default: -, which is standard output)",
     )
     parser.add_argument(
         "--for",

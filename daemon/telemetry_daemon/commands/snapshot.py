@@ -76,7 +76,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="origin",
         choices=("daemon", "tools"),
-        help="read from the daemon or the tools (default: the daemon for tables and JSON if it has the same settings)",
+        help="read from the daemon or the tools (default: for tables and JSON, the daemon if it has the same settings; otherwise the tools)",
     )
     options.add_at_option(parser)
     options.add_credentials(parser)

@@ -99,7 +99,9 @@ class StepsSettings:
 
     enabled: bool = field(
         default=False,
-        metadata=about("Read the files and export their counters as `telemetry_steps_…`. A change needs a restart."),
+        metadata=about(
+            "Read the jobs' files and export their counters as `telemetry_steps_…`. A change needs a restart."
+        ),
     )
     directory: str = field(
         default=DEFAULT_STEPS_DIRECTORY,

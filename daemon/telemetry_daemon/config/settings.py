@@ -65,8 +65,8 @@ class WebSettings:
     config_file: str = field(
         default="",
         metadata=about(
-            "A web configuration file in the format of the Prometheus exporter-toolkit: TLS, client certificates, "
-            "passwords. Empty: plain HTTP for all clients that can reach the address.",
+            "A web configuration file in the format of the Prometheus exporter-toolkit, for TLS, client "
+            "certificates and passwords. Empty: plain HTTP for all clients that can reach the address.",
             example="/etc/telemetry/web.yml",
             rule=rules.check_absolute_path_or_empty,
         ),
@@ -170,14 +170,14 @@ class StateSettings:
     directory: str = field(
         default="/var/lib/telemetry",
         metadata=about(
-            "The folder for data that survives restarts, such as the identities of devices; no other user may write there.",
+            "The folder for data that survives restarts, such as the identities of devices. Other users must not have write permission.",
             rule=rules.check_absolute_path,
         ),
     )
     runtime_directory: str = field(
         default=DEFAULT_RUNTIME_DIRECTORY,
         metadata=about(
-            "The folder of lock files, the control socket and the local socket; no other user may write there. A reboot may clear it.",
+            "The folder of lock files, the control socket and the local socket. Other users must not have write permission. A reboot may clear the folder.",
             rule=rules.check_absolute_path,
         ),
     )
@@ -268,7 +268,7 @@ class Settings:
     peak_dtypes: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Additional data types whose peaks are exported. The peak of `bf16` is always exported (or `fp16` on cards without `bf16`).",
+            "Additional data types whose peaks are exported. The peak of `bf16` (on cards without it, `fp16`) is exported in any case.",
             example=["fp8", "fp32"],
             rule=rules.check_data_type,
         ),

@@ -30,7 +30,7 @@ _DRIVER_REMEDIES = {
         "amdgpu.cik_support=1; older cards can only drive displays"
     ),
 }
-_DENIAL_REASONS = {errno.EACCES: "owner, group or mode", errno.EPERM: "the list of allowed devices"}
+_DENIAL_REASONS = {errno.EACCES: "owner, group or mode forbid access", errno.EPERM: "the device cgroup forbids access"}
 _TOO_FEW_REMEDY = "see dmesg, and check whether a variable such as CUDA_VISIBLE_DEVICES hides cards from this process"
 _NOT_ON_BUS_REMEDY = "a card fell off the bus, or the tool is wrong: see dmesg, then reload the driver or reboot"
 _DISAGREEMENT_REMEDY = "see dmesg for a failing card, and check whether a source is configured to show only some cards"

@@ -43,7 +43,7 @@ _SERVICE_REMEDY = (
     "set the service's groups and variables such as LD_LIBRARY_PATH in a drop-in (systemctl edit telemetry), because the service has "
     'no login profile and runs in a sandbox; see docs/troubleshooting.md, "doctor reads it and the service does not"'
 )
-_USER_REMEDY = "the service works, but this user lacks a permission or setting: use root or the service's user"
+_USER_REMEDY = "run this command as root or as the service's user, because this user lacks a permission or setting; the service works"
 _MORE_CARDS_REMEDY = "check whether a card was just lost (dmesg), and whether a variable (CUDA_VISIBLE_DEVICES) or a group hides cards from this user"
 _START_REMEDY = "systemctl start telemetry; journalctl -u telemetry -n 50 shows why it stopped"
 _NO_ANSWER_REMEDY = (
@@ -51,12 +51,12 @@ _NO_ANSWER_REMEDY = (
     "continues the daemon; otherwise, or if the daemon has another version: systemctl restart telemetry"
 )
 _OTHER_CONFIG_REMEDY = (
-    "run this command with the service's configuration file, which systemctl cat telemetry shows: --config FILE; if it "
-    "already uses this file: systemctl restart telemetry"
+    "run this command with --config and the service's file (systemctl cat telemetry shows it); if both already use this "
+    "file: systemctl restart telemetry"
 )
 _OTHER_READINGS_REMEDY = (
-    "if the file has changed: systemctl reload telemetry; otherwise run this command with the service's file (--config FILE, "
-    "systemctl cat telemetry shows it), and compare `telemetry config show` with the unit's environment"
+    "if the file has changed: systemctl reload telemetry; otherwise run this command with --config and the service's "
+    "file (systemctl cat telemetry shows it), and compare `telemetry config show` with the unit's environment"
 )
 _PORT_REMEDY = "stop the exporter that uses the port (`ss -ltnp` shows it), or set another listen_address; the daemon retries every 10 s"
 _FAILED_REMEDY = "journalctl -u telemetry -n 50 shows the reason; `telemetry config check` checks the configuration"
@@ -64,7 +64,7 @@ _FAILED_REMEDY = "journalctl -u telemetry -n 50 shows the reason; `telemetry con
 _EXIT_REMEDIES: Mapping[str, str] = {
     "64": "correct the arguments in ExecStart= (systemctl cat telemetry); journalctl -u telemetry -n 50 names the wrong argument",
     "69": (
-        "a listening address, which journalctl -u telemetry -n 50 names, is in use or missing on this machine: stop the process that "
+        "journalctl -u telemetry -n 50 names a listening address that is in use or missing on this machine: stop the process that "
         "uses the address (`ss -ltnp` shows it), or set another web.listen_address"
     ),
     "70": "this is a bug in device telemetry: send the file that `telemetry doctor --bundle FILE` writes; journalctl -u telemetry -n 50 has the traceback",

@@ -204,7 +204,7 @@ def _add_unit_and_journal(bundle: Bundle, mask: Mask) -> None:
     properties = run_program("systemctl", "show", UNIT, f"--property={','.join(PROPERTIES)}")
     files = run_program("systemctl", "cat", UNIT)
     text = f"{files}\n# systemctl show\n{properties}" if files or properties else ""
-    description = "the unit and its drop-ins, without values of its environment"
+    description = "the unit and its drop-ins, without the values of environment variables"
     bundle.add_text("unit.txt", description, text, lambda text: masked_unit(text, mask))
     options = ("-n", _JOURNAL_LINES, "-o", "short-iso", "--no-hostname", "--no-pager")
     journal = run_program("journalctl", "-u", UNIT, *options)

@@ -36,14 +36,14 @@ _BUILT_IN_ORIGIN = "device-telemetry "
 # Maps the reason or state of a source to the remedy.
 _REMEDIES = {
     "disabled": "set sources.{source}.mode to enable the source",
-    "suspended": "none needed, because suspended cards are polled only if sources.{source}.wake_suspended is set",
-    "not_mine": "none needed: the tool with this name belongs to another vendor",
+    "suspended": "no action needed: suspended cards are polled only if sources.{source}.wake_suspended is set",
+    "not_mine": "no action needed: the tool with this name belongs to another vendor",
     "stuck": (
         "kill the process (`ps -eo pid,stat,cmd` shows it); if its state is D, reset the device or reboot the node"
     ),
     BUSY: "see the line above; a poll that is repeated automatically needs no action",
-    "no_devices": "none needed if the node has no such card",
-    "not_supported": "none needed: this version or product does not report it",
+    "no_devices": "no action needed if the node has no such card",
+    "not_supported": "no action needed: this version or product does not report it",
     "timeout": "run the tool by hand; if it is only slow, raise sources.{source}.deadline",
     "no_permission": (
         "see the line above; if it names no cause, add the user to the groups of the device files (often video and render), "
@@ -75,7 +75,7 @@ _OTHER_PROBLEMS = (
 _SEE_ABOVE = "see the line above; docs/owners.md describes what this source needs"
 # Sources that report owners of cards need no vendor tool or driver.
 _OWNER_REMEDIES: Mapping[str, str] = {
-    "missing": "none needed if the node has no such source; docs/owners.md lists the search paths",
+    "missing": "no action needed if the node has no such source; docs/owners.md lists the search paths",
     **dict.fromkeys(("timeout", "no_permission", "exit_status", "too_much_output"), _SEE_ABOVE),
 }
 

@@ -20,7 +20,7 @@ from telemetry_parsers.states import BUSY
 _NOTE = re.compile(r"([0-9]{1,10}) ([0-9]{1,10}) ([a-z0-9-]{1,64})\n\Z")
 _MAX_NOTE_LENGTH = 100
 _MAX_COMMAND_LENGTH = 60
-_SKIPPED = "this poll is skipped until it is due again"
+_SKIPPED = "this poll is skipped; the next poll runs as scheduled"
 _PAUSE_SECONDS = 0.05
 _FOLDER_MODE = 0o700
 # These errors show that a folder cannot be used for locks.
@@ -61,7 +61,7 @@ def holder_text(descriptor: int) -> str:
         return f"this daemon's source {source} ({process_text}); {_SKIPPED}"
     command_text = _telemetry_command(holder_pid)
     if command_text is not None:
-        return f"{command_text} (process {holder_pid}) for its source {source} ({process_text}); {_SKIPPED}"
+        return f"{command_text} (process {holder_pid}), source {source} ({process_text}); {_SKIPPED}"
     child_text = f"process {tool_pid}" if tool_pid else "a process"
     return (
         f"{child_text}, started for source {source} by a telemetry process that has exited, has been running "

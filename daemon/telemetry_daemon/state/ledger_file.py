@@ -77,7 +77,7 @@ class LedgerFile:
         except FileNotFoundError:  # the first start
             return None
         except (OSError, CodecError) as error:
-            log.warning("starting a new ledger: the old one is unusable", extra={"path": str(path), "error": error})
+            log.warning("the old ledger is unusable; starting a new ledger", extra={"path": str(path), "error": error})
             return None
         return replace(saved, jobs=tuple(job for job in saved.jobs if job.id.encode() not in end_of_jobs_file))
 

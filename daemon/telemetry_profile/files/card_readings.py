@@ -292,7 +292,7 @@ def _query_range(url: str, query: str, span: tuple[float, float]) -> Iterator[tu
             points = [(float(time), float(value)) for time, value in series["values"]]
             yield {str(name): str(text) for name, text in series["metric"].items()}, points
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise PrometheusError(f"{url} does not respond like Prometheus; pass the address of its web page") from None
+        raise PrometheusError(f"{url} returned no query result; pass the address of a Prometheus server") from None
 
 
 def _get_json(url: str, address: str) -> Any:  # JSON of any shape
@@ -303,11 +303,11 @@ def _get_json(url: str, address: str) -> Any:  # JSON of any shape
             document = json.loads(response.read(_MAX_BYTES))
     except urllib.error.HTTPError as error:
         raise PrometheusError(
-            f"{url} refused the query with status {error.code}; check the password and the path in the address"
+            f"{url} refused the query with status {error.code}; check the address and its password"
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise PrometheusError(f"{url} did not answer ({reason}); check the address") from None
     if not isinstance(document, dict) or document.get("status") != "success":
-        raise PrometheusError(f"{url} does not respond like Prometheus; pass the address of its web page")
+        raise PrometheusError(f"{url} returned no query result; pass the address of a Prometheus server")
     return document

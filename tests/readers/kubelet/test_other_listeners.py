@@ -126,7 +126,7 @@ LISTENERS = [
     pytest.param(answering(framed(listed(), flag=1)), "not_understood", "compressed", id="compressed"),
     pytest.param(answering(struct.pack(">BI", 0, 1 << 31)), "too_much_output", "4 MiB", id="2 GiB announced"),
     pytest.param(http2(lambda end: (end.http.reset_stream(end.stream, 2), end.send())), "exit_status", "reset the call", id="RST"),
-    pytest.param(http2(lambda end: (end.http.close_connection(), end.send())), "exit_status", "ending", id="GOAWAY"),
+    pytest.param(http2(lambda end: (end.http.close_connection(), end.send())), "exit_status", "closing", id="GOAWAY"),
     pytest.param(http2(lambda end: None), "timeout", "deadline", id="no answer"),
     pytest.param(sending(iter([SETTINGS, frame(0, 0, 1, LONG)])), "not_understood", "", id="content before headers"),
     pytest.param(sending(SETTINGS + frame(6, 0, 0, struct.pack(">Q", number)) for number in count()), "timeout", "deadline", id="endless pings"),

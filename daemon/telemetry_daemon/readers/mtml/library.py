@@ -44,7 +44,7 @@ _REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
         "the module pymtml belongs to another package: pip uninstall pymtml, then pip install mthreads-ml-py",
     ),
     DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe mtgpu"),
-    UNINITIALIZED: ("failed", "driver_gone", "the library lost the driver, and will be initialised again"),
+    UNINITIALIZED: ("failed", "driver_gone", "the library lost its driver and will be initialised again"),
     NO_PERMISSION: ("failed", "no_permission", _NODES_REMEDY),
     DRIVER_TOO_OLD: ("failed", "library_mismatch", "the driver is too old for the library: update the driver"),
     DRIVER_TOO_NEW: ("failed", "library_mismatch", "the driver is too new for the library: update the library"),

@@ -54,7 +54,7 @@ _CGROUP = (
 REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
     LIBRARY_NOT_FOUND: ("missing", None, "libnvidia-ml.so.1 is not installed: install the NVIDIA driver"),
     DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe nvidia"),
-    UNINITIALIZED: ("failed", "driver_gone", "the library lost the driver, and will be initialised again"),
+    UNINITIALIZED: ("failed", "driver_gone", "the library lost its driver and will be initialised again"),
     LIB_RM_VERSION_MISMATCH: (
         "failed",
         "library_mismatch",

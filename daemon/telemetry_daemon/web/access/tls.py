@@ -57,7 +57,7 @@ def make_client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject]
         names = subject_names(tls)
         if allowed_names.intersection(map(canonical_san, names)):
             return ""
-        return f"the client's certificate is for {', '.join(map(repr, names)) or 'no name'}, not in client_allowed_sans"
+        return f"the client's certificate is for {', '.join(map(repr, names)) or 'no name'}, which is not in client_allowed_sans"
 
     return check_certificate
 
