@@ -19,7 +19,7 @@ from device_telemetry.visible import named_visible_devices
 from telemetry_daemon.terminal.suggestions import suggest_or_list
 
 _SAMPLE_TIMEOUT_SECONDS = 30.0
-# At the end, the recorder waits this long for new energy counters.
+# How long the recorder waits for new energy counters at the end of a section.
 _COUNTERS_TIMEOUT_SECONDS = 2.0
 # Reading the counters takes the daemon up to _COUNTER_READ_SECONDS.
 _REQUEST_GAP_SECONDS, _COUNTER_READ_SECONDS = 1.0, 0.25

@@ -22,7 +22,7 @@ class Sample:
 
     time: float
     values: Mapping[str, Mapping[str, float]]
-    # Maps devices to the ages of their energy counters at the time of the sample.
+    # Maps each device to the age of its energy counter at the time of the sample.
     counter_ages: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod

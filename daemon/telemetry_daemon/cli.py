@@ -149,7 +149,7 @@ def _main(arguments: list[str]) -> int:
             streams.say(line)
         return error.status
     except BrokenPipeError:
-        # The program that reads the output has exited, as with `| head`.
+        # The program that reads the output, such as `head`, has exited.
         _discard_output()
         return exits.OK
     except KeyboardInterrupt as interrupt:

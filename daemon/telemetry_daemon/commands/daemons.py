@@ -32,7 +32,7 @@ from telemetry_daemon.web.addresses import UnixAddress, WebError, local_socket_i
 from telemetry_exporters import human
 from telemetry_parsers.model import Snapshot
 
-if TYPE_CHECKING:  # imported on demand: a snapshot of the daemon needs no settings
+if TYPE_CHECKING:  # imported on demand: a snapshot from the daemon needs no settings
     from telemetry_daemon.config.settings import Settings
 
 _SNAPSHOT = "/api/v1/snapshot"

@@ -16,7 +16,7 @@ from telemetry_daemon.terminal import streams
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
 
-if TYPE_CHECKING:  # imported on demand: the help and a snapshot of the daemon do not need these modules
+if TYPE_CHECKING:  # imported on demand: the help and a snapshot from the daemon do not need these modules
     from telemetry_daemon.config.inputs import ConfigInputs
     from telemetry_daemon.config.settings import Settings
     from telemetry_daemon.plugins.candidates import PluginFailure

@@ -26,7 +26,7 @@ _NOT_IN_VARIABLES = frozenset({MODEL, EXPORTER})
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
 _WIDTH = 110
 _EXAMPLES: Mapping[str, str] = {NAME: "mthreads-gmi", POLL: "processes", MODEL: "MTT S5000", EXPORTER: "dcgm-exporter"}
-# Maps a section to the description of defaults that are not fixed.
+# Maps a section to the description of its defaults, which are not fixed.
 NO_DEFAULT: Mapping[str, str] = {"sources": "set by the parser for each poll"}
 _FILE_HEAD = """\
 ## Configuration of the telemetry daemon, as printed by `telemetry config default`.

@@ -76,7 +76,7 @@ class _Requirement:
 _MEMORY = _Requirement("memory_bytes", 128 << 20, " of memory", "", "MemoryMax", lambda number: byte_size(int(number)))
 _TASKS = _Requirement("tasks", 64, " processes and threads", " (pids)", "TasksMax")
 _CPUS = _Requirement("cpus", 0.1, " CPUs", ", or remove the CPU limit", "CPUQuota")
-# Enough for all connections and the readers' files.
+# All connections and the readers' files need less than this.
 _OPEN_FILES = _Requirement("open_files", 512, " open files", " (ulimit nofile)", "LimitNOFILE")
 
 
@@ -163,7 +163,7 @@ def _cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
         if not controllers or controller in controllers.split(","):
             mount_point = root / "sys/fs/cgroup" / controllers
             folder = mount_point / path.lstrip("/")
-            # A container may show the host's path, but mount only its own cgroup.
+            # A container may show the host's path, but mount only its own part of the hierarchy.
             for candidate in (folder, *folder.parents):
                 yield candidate
                 if candidate == mount_point:

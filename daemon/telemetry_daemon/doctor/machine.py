@@ -17,7 +17,7 @@ from telemetry_daemon.readers.pci import PciDevice
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.vendors import VENDORS
 
-# This folder may contain nodes of any vendor.
+# This folder may contain device nodes of any vendor.
 _RENDER_NODES = "/dev/dri/"
 # The first group ID of ordinary users on Linux distributions.
 FIRST_USER_GROUP = 1000

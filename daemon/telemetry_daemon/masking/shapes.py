@@ -258,7 +258,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?<![\w.~])(?P<value>~[A-Za-z][\w.-]*)", "names"),
 ))  # fmt: skip
 
-# A value after a key is also searched for these shapes, which are more precise than the key.
+# These shapes are searched first, even in the value after a key, because they are more precise than the key.
 FIRST_SHAPES = _shapes(
     *(
         (rf"(?<![A-Za-z0-9_])(?P<value>{prefix}[{characters}]{{{least},2000}})(?![{characters}])", "whole")

@@ -84,7 +84,7 @@ def _abandon(child: subprocess.Popen[str]) -> None:
     with contextlib.suppress(ProcessLookupError):  # the child has already exited
         os.killpg(child.pid, signal.SIGKILL)
     # A process outside the group may keep the pipes open.
-    with contextlib.suppress(subprocess.TimeoutExpired):  # the child is abandoned
+    with contextlib.suppress(subprocess.TimeoutExpired):  # abandon the child if it does not exit
         child.wait(_KILL_SECONDS)
     for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
         stream.close()

@@ -23,7 +23,7 @@ _MAX_FDINFO_BYTES = 16 << 10
 _MAX_DESCRIPTORS = 1024
 _MAX_STAT_LENGTH = 4096
 _CARD_KEY = b"drm-pdev"
-# (inode, change time) of a process's folder in /proc. Different processes have different states.
+# The (inode, change time) of a process's folder in /proc, which differs between processes.
 FolderState = tuple[int, int]
 # The environment variables to report. Others may contain passwords.
 VARIABLES = (

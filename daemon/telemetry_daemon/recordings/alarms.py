@@ -40,11 +40,11 @@ class Severity(IntEnum):
     CRITICAL = 2
 
 
-# A burst ends after this time without an alarm, or after the maximum duration.
+# A burst ends after QUIET_SECONDS without an alarm, or after MAX_BURST_SECONDS.
 QUIET_SECONDS, MAX_BURST_SECONDS = 120.0, 600.0
 # If a card is lost this soon after its first error, its file is rewritten once.
 REWRITE_SECONDS = 60.0
-# Severe alarms have higher limits, so that a lost card gets a file even after many minor alarms.
+# A lost card gets a file even after many minor alarms, because severe alarms have higher limits.
 MAX_FILES_AN_HOUR: Mapping[Severity, int] = {Severity.MINOR: 3, Severity.SERIOUS: 4, Severity.CRITICAL: 6}
 MAX_SOURCE_FILES: Mapping[Severity, int] = {Severity.MINOR: 2, Severity.SERIOUS: 3, Severity.CRITICAL: 4}
 MAX_CARD_FILES: Mapping[Severity, int] = {Severity.MINOR: 1, Severity.SERIOUS: 2, Severity.CRITICAL: 3}
@@ -76,7 +76,7 @@ class AlarmDetector:
         self._on_alarm = on_alarm
         self._monotonic = monotonic
         self._devices: dict[str, MergedDevice] = {}
-        # The time at which each device came up, newest last.
+        # Maps devices to the times at which they came up, newest last.
         self._up_since: dict[str, float] = {}
         self._source_by_device: dict[str, str] = {}
         self._fault_values: dict[str, dict[ReadingKey, float]] = {}

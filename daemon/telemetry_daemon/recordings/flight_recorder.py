@@ -131,7 +131,7 @@ class FlightRecorder:
                 return
             self._timer, self._wake_time = None, math.inf
             pending = self._pending
-            # Later alarms may have postponed the file. If no timer can start, write at once.
+            # Later alarms may have postponed the file. Write it now if no timer can be started.
             if pending is None or (pending.due > self._clock.monotonic() and self._schedule_wake(pending.due)):
                 return
             self._pending = None
@@ -143,7 +143,7 @@ class FlightRecorder:
             error = self._write(pending.name, self._recent_captures.packed(), seconds)
         with self._lock:
             if not error:
-                self._policy.add(pending.counted)  # the first write of a rewritten file may have failed
+                self._policy.add(pending.counted)  # counts the file, even if its first write failed
             elif not pending.is_rewrite:
                 self._policy.remove(pending.counted)
         if error:

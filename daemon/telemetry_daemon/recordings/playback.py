@@ -80,7 +80,7 @@ class Playback:
     def _seek_and_play(self) -> None:
         try:
             self._play(self.seek_and_rebuild())
-        except RecordingError as error:  # the file was changed or removed after the survey
+        except RecordingError as error:  # the file was changed or removed since the survey
             log.error("the recording can no longer be played", extra={"error": error})
             self._clock.set_limit(self._clock.position())  # keeps the shown readings from expiring
             self._halt(_BROKEN)
@@ -105,7 +105,7 @@ class Playback:
     def _read_until(self, position: float) -> tuple[list[PlacedCapture], Iterator[PlacedCapture]]:
         """Return each poll's newest capture up to this position, and the captures after it."""
         newest: dict[PollKey, PlacedCapture] = {}
-        # Captures that were appended to the file after the survey are not played.
+        # Captures that were appended to the file since the survey are not played.
         captures = itertools.takewhile(lambda placed: placed.position <= self._length, placed_captures(self._file))
         for placed in captures:
             if self._clock.is_interrupted():

@@ -94,7 +94,7 @@ class PlaybackClock:
             current = self._position()
             if current >= min(self._limit, limit):  # the clock does not catch up after a wait at the limit
                 self._anchor_at(current)
-            self._limit = limit  # so that no reading expires before the next capture is read
+            self._limit = limit  # no reading may expire before the next capture is read
 
     def request_seek(self, position: float) -> None:
         """Request a seek to this position, and interrupt all waits."""

@@ -15,7 +15,7 @@ from telemetry_parsers.codec.captures import CAPTURE_SCHEMA, CodecError, capture
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture, Plain
 
-# A line may contain several outputs of up to 8 MiB each, which escaping makes longer.
+# A line may contain several outputs of up to 8 MiB, and escaping makes them longer.
 MAX_LINE_BYTES = 64 << 20
 # Decoded JSON may use a hundred times the memory of its text, so the number of these characters is limited.
 _MARKS, _MAX_MARKS = (b"[", b"{", b","), 4_000_000

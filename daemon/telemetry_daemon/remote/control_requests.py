@@ -7,7 +7,7 @@ from telemetry_parsers.codec.json_types import LongText
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.dataclass import dataclass
 
-# Counts the dropped captures. `round_ended` is the monotonic time at which each poll had run once.
+# A line that counts dropped captures. `round_ended` is the monotonic time at which each poll had run once.
 LOST_SCHEMA = "telemetry.lost/1"
 _MAX_SECONDS = 366 * 86_400.0
 

@@ -32,7 +32,7 @@ _ENGINE_SHARES = MappingProxyType({"aicore": 1.0, "vector": 0.55, "copy": 0.3, "
 _PERFORMANCE_LEVELS = ("auto", "low", "high", "manual")
 _ERRORS_PER_REMAPPED_ROW = 8
 _PIPE_SHARES = MappingProxyType({"int": 0.22, "fp32": 0.1, "fp16": 0.04, "tensor_imma": 0.01})
-# The memory is active for a larger share of the time than its share of the bandwidth.
+# The share of time in which the memory is active exceeds the share of its bandwidth in use.
 _ACTIVITY_PER_TRAFFIC = 1.25
 # The power differs between chips of a model, and varies from second to second.
 _CHIP_VARIATION, _POWER_NOISE = 0.02, 0.015

@@ -36,7 +36,7 @@ def parse_demo(text: str) -> Groups:
     counts: dict[str, int] = {}
     for part in text.split(","):
         word, count = _parse_group(part.strip())
-        # All cards of a vendor share one simulated source, which has one model.
+        # Each vendor has one simulated source, and all its cards are of the same model.
         if SIMULATED_VENDORS[word].word in counts_by_vendor(tuple(counts.items())):
             raise _demo_error(
                 part, f"{SIMULATED_VENDORS[word].word} is named twice; a demo can have only one model of each vendor"

@@ -22,7 +22,7 @@ class WorkPattern:
 
     name: str
     load: float = 0.0
-    # The load changes by up to `swing` in each phase. It is low in each pause, such as a checkpoint.
+    # The load changes by up to `swing` in each phase, and is low during pauses, such as checkpoints.
     swing: float = 0.0
     noise: float = 0.0
     phase_seconds: float = 60.0
@@ -31,8 +31,8 @@ class WorkPattern:
     # The ranges of the share of the memory that a job uses, and of its duration.
     memory: tuple[float, float] = (0.0, 0.0)
     minutes: tuple[float, float] = (0.0, 0.0)
-    # At full load: the shares of the full power (above 1, the card reaches its power cap), of the memory bandwidth,
-    # of the matrix units, and of the links.
+    # The shares in use at full load: power (above 1, the power cap limits the card), memory bandwidth, matrix units
+    # and links.
     intensity: float = 1.0
     traffic: float = 0.0
     tensor: float = 0.0

@@ -11,7 +11,7 @@ from telemetry_daemon.guarded.gzip_reader import zlib as _zlib
 from telemetry_exporters.prometheus.renderer import Syntax
 from telemetry_parsers.model import Snapshot
 
-# Level 1 saves nine tenths of what level 6 saves, in half the time.
+# Compared with level 6, level 1 saves nine tenths as much in half the time.
 _LEVEL = 1
 _DEFLATED = 8
 _WITHOUT_HEADER = -15

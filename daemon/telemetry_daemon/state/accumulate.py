@@ -87,7 +87,7 @@ class Integral:
         max_gap_seconds = MAX_GAP_INTERVALS * min(origin.interval, previous_origin.interval)
         if origin.taken - previous_origin.taken > max_gap_seconds:
             return CurveSegment(origin.taken, origin.taken, value, value)
-        # The readings of another source may already cover part of this time.
+        # Another source's readings may already cover part of this time.
         begin = min(max(previous_origin.taken, self.integrated_until), origin.taken)
         self.total += (origin.taken - begin) * (value + previous_value) / 2.0
         self.integrated_until = max(origin.taken, self.integrated_until)

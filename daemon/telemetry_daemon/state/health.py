@@ -238,7 +238,7 @@ class StatusCache:
         return tuple(status for _, _, status in self._cache.values())
 
     def _status(self, status_input: StatusInput, now: float) -> tuple[StatusInput, tuple[bool, ...], SourceStatus]:
-        # When a report expires, its poll is no longer up, although the health is unchanged.
+        # Whether a poll is up also depends on the time, because its report expires.
         are_up = tuple([is_up(health, now) for health in status_input.healths])
         cached = self._cache.get(status_input.source)
         if cached is not None and cached[0] == status_input and cached[1] == are_up:

@@ -57,7 +57,7 @@ class CardUse:
     basis: tuple[str, ...] = ()
     memory_peak: float | None = None
     tally: Tally = field(default_factory=Tally)
-    # The use that the previous daemon recorded. Exposed counters begin at 0 with each daemon.
+    # What the previous daemon recorded. It is subtracted from the exposed counters, which begin at 0 with each daemon.
     tally_at_start: Tally = field(default_factory=Tally)
     # The values last exposed. A decrease, even in the last digit, would look like a reset.
     exposed: Totals = Totals(0.0, None, None)

@@ -14,7 +14,7 @@ from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.dataclass import dataclass
 
 THREADS = 16
-# Only a few threads wait for nodes that did not answer the last request.
+# At most this many threads wait for nodes that did not answer the last request.
 _SILENT_NODE_THREADS = 4
 _SILENT_NODE_SECONDS = 15.0
 INTERVAL_SECONDS = 2.0

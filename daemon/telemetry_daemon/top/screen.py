@@ -62,7 +62,7 @@ _KEY_BY_CHARACTER: Mapping[str, Key] = {
     "\t": Key.TAB,
 }
 _Painted = tuple[Line, bool]
-# Usually, changes arrive every second. Without changes, the screen is painted again because ages grow.
+# Changes usually arrive every second. Without changes, the screen is painted this often, because ages grow.
 TICK_SECONDS = 1.2
 
 

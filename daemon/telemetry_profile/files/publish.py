@@ -36,7 +36,7 @@ def publish(folder: Path, counts: StepCounts) -> Path:
     return path
 
 
-# Maps parts of a split to their names in `telemetry.steps/1`.
+# Pairs: (field of a split, name in `telemetry.steps/1`).
 _PARTS = (
     ("compute_ns", "compute"),
     ("exposed_communication_ns", "communication"),

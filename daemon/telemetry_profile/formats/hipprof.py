@@ -210,7 +210,7 @@ class _Reader:
 
     def facts(self) -> Facts:
         devices = tuple(replace(device, rank=self._rank) for device in self._timeline.devices())
-        # If the times are not Unix times, the default clock of the format is assumed.
+        # Times other than Unix times are assumed to be from the format's default clock.
         return self._timeline.facts(self._format, self._tool, clock_of(devices, default=self._clock), devices)
 
     def _add_event(self, kind: _EventKind, event: TraceEvent) -> None:

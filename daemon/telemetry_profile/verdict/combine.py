@@ -169,7 +169,7 @@ def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
     timed = [part for part in group if part.device.begin_ns is not None]
     for part in sorted(timed, key=lambda part: -(part.device.begin_ns or 0)):
         session = next((session for session in sessions if _belongs_to(part, session)), None)
-        # A file belongs to the latest session if that session has no file of the same format yet.
+        # If the latest session has no file of the same format yet, the file belongs to that session.
         latest_formats = {other.file.facts.format for other in (sessions[0] if sessions else ())}
         if not session and sessions and part.file.facts.format not in latest_formats:
             session = sessions[0]

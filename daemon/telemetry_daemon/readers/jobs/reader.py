@@ -21,7 +21,7 @@ from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Po
 from telemetry_parsers.owners.job_files import READER
 from telemetry_parsers.owners.job_maps import CALL as JOB_MAP
 
-# Other text fields of a job file are ignored.
+# The text fields of a job file. All others are ignored.
 _TEXT_FIELDS = ("id", "name", "job_name", "sluid", "user", "account", "partition")
 _MAX_DEVICES = 256
 _MAX_MAP_BYTES = 16 << 10

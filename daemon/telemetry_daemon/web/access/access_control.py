@@ -217,7 +217,7 @@ class FileWatch:
 
     def has_changed(self) -> bool:
         """Return whether the files have changed and are probably complete."""
-        # A half-written file may be valid: an empty web configuration allows all clients.
+        # Recent changes are not used yet: a half-written file may be valid, and an empty one allows all clients.
         stamps = {file: _stamp(file) for file in self._stamps}
         return stamps != self._stamps and all(_is_settled(stamp) for stamp in stamps.values())
 

@@ -150,7 +150,7 @@ class BasicAuth:
             self._send_to_worker(next_check.attempt)
 
     def _make_failure_counter(self) -> Callable[[str], float]:
-        now = time.monotonic()  # one time for all clients, so that their failures are comparable
+        now = time.monotonic()  # the same time for all clients makes their failures comparable
         return lambda client: self._failures.for_client(client).missing_tokens(now)
 
     def refuse_waiting(self) -> None:

@@ -114,7 +114,7 @@ class WebServer:
         new_listeners = _open_all([address for address in addresses if address not in self._acceptors], old_listeners)
         kept_listeners = [acceptor.listener for address, acceptor in self._acceptors.items() if address in addresses]
         served = [*kept_listeners, *new_listeners]
-        # If a new address includes an old one, the old listener stays open, because closing it could lose a client.
+        # If a new address includes an old one, the old listener stays open: closing it could lose a client.
         closing_addresses = [
             listener.setting for listener in old_listeners if not is_listening_at(served, listener.socket.getsockname())
         ]
