@@ -5,13 +5,13 @@ from __future__ import annotations
 # Limits on one report. The largest known nodes have 64 devices, or eight devices with 72 links each.
 MAX_DEVICES = 256
 MAX_READINGS = 32_768
-MAX_WORDS = 128  # the limit for label values of one metric on one device
+MAX_WORDS = 128  # the maximum number of label values that a metric has on one device
 MAX_EVENTS = 1024
 MAX_PROCESSES = 4096
 MAX_CLAIMS = 4096
 MAX_PROBLEMS = 64
 MAX_UNKNOWN_FIELDS = 256
-MAX_FACTS = 64  # per device, and for the report itself
+MAX_FACTS = 64  # the maximum number of facts about one device, and about the report itself
 
 # The maximum numbers of devices and of unknown names in one printed output.
 MAX_LISTED = 1024

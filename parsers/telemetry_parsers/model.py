@@ -352,6 +352,6 @@ class Identity:
     serial: str | None = None
     power_kind: str | None = None
     listed_by: tuple[str, ...] = ()  # the sources that last listed the device
-    lost_since: float | None = None  # Unix time of the loss
+    lost_since: float | None = None
     simulated: bool = False
     polls: int = 1  # number of lists that contained the device, rounded down to a power of 2, so that the state file rarely changes

@@ -76,7 +76,7 @@ class Task:
     command: str = ""
     container: str = ""
     owner: Owner | None = None  # from the cgroup: the innermost job or container, otherwise the unit or user
-    keys: tuple[str, ...] = ()  # the same keys as in `Claim`
+    keys: tuple[str, ...] = ()
     rank: int | None = None
     holds: tuple[ProcessUsage, ...] = ()
 

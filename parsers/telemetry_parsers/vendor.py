@@ -65,7 +65,7 @@ class Demo:
     fatal_event: str = ""
     lost_event: str = ""
     power_kind: str = "average"
-    not_supported: tuple[str, ...] = ()  # keys of the source's metrics that this model does not support
+    not_supported: tuple[str, ...] = ()  # metric keys that the source knows, but this model does not support
     pcie_errors: tuple[str, ...] = ()
     partitions: tuple[Partition, ...] = ()  # the partitions of each card
     partition_keys: tuple[str, ...] = ()  # the metrics of partitions

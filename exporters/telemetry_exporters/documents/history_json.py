@@ -132,7 +132,7 @@ def _series_json(series: Series) -> str:
 
 def _numbers_json(values: Sequence[float]) -> str:
     """Return the numbers as a JSON array, with null for NaN."""
-    texts: dict[float, str] = {}  # a cache, because many slots have the same number
+    texts: dict[float, str] = {}  # each number is formatted once, because many slots are equal
     return f"[{','.join(texts.get(value) or _number_json(value, texts) for value in values)}]"
 
 

@@ -80,7 +80,7 @@ class PageTemplate:
         self._pick_infos = _make_picker(infos)
         self._pick_absences = _make_picker(sorted(set(range(value_count)).difference(positions)))
         self._last_numbers: tuple[float, ...] = (math.nan,) * len(positions)  # NaN differs from every number
-        # Text before a number and the number itself alternate.
+        # Texts and numbers alternate: each text precedes a number.
         self._pieces = [""] * 2 * len(positions)
         self._pieces[::2] = _line_beginnings(families)
         self._heads = {syntax: tuple(self._first_lines(families, header)) for syntax, header in HEADERS.items()}

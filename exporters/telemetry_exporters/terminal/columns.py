@@ -262,7 +262,7 @@ def fit_columns(
     full_widths: _Widths = {}
     for index in sorted(range(len(columns)), key=lambda index: columns[index].priority):
         column = columns[index]
-        if column.priority >= OPTIONAL:  # optional columns use only the width that texts leave
+        if column.priority >= OPTIONAL:  # optional columns share the width that texts do not need
             _grow_texts(columns, full_widths, widths, limit - gap * (len(widths) - 1))
         other_widths = {
             other: width for other, width in widths.items() if not column.group or columns[other].group != column.group

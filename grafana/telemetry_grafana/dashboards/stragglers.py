@@ -30,7 +30,7 @@ _COMPARED = (
 _FURTHEST = " or ".join(
     f'label_replace(abs(accelerator:{name}:zscore{{$cards}}), "of", "{name}", "", "")' for _, name, _ in _COMPARED
 )
-# A chart has this many cards above the median and this many below, or this many nodes.
+# A chart shows at most this many cards on each side of the median, or at most this many nodes.
 _MAX_ROWS = 10
 
 

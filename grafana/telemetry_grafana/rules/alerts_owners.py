@@ -70,7 +70,7 @@ OWNERS = AlertGroup(
         ),
         warning(
             name="AcceleratorMemoryHeldByNobody",
-            # Partitions are excluded, because owners are attributed to the card.
+            # Partitions are excluded, because owners are assigned to whole cards.
             condition=(
                 f"accelerator_memory_used_ratio > $unowned_ratio unless {_ON_CARD} accelerator_allocation_ratio"
                 f" unless {_ON_CARD} {PARTITIONS}"

@@ -31,7 +31,7 @@ class CardTableShape:
 
     columns: Mapping[str, Column]
     opening: frozenset[str]  # headings that the first heading line must contain
-    banner: re.Pattern[str]  # matches the version line
+    banner: re.Pattern[str]
     versions: tuple[tuple[str, re.Pattern[str]], ...]  # (`tool_version`, `driver` or a fact, its pattern)
     expected_starts: tuple[str, ...] = ()  # the beginnings of other lines that are not errors
     lists_processes: bool = True

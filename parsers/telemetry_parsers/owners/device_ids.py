@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.ownership import DeviceName, NameKind
 
-# Patterns have named groups for the card's name and, in some ids, the card's instance or the part of a shared card.
+# The patterns have named groups: the card's name and, in some ids, its instance or the part of a shared card.
 _Patterns = tuple[tuple[re.Pattern[str], NameKind], ...]
 
 _HEX = "[0-9a-fA-F]"
@@ -104,7 +104,7 @@ _DRIVERS = (
     ),
     _family("amd", "gpu.amd.com", "", (rf"gpu-[0-9]{{1,4}}-(?P<name>{_NUMBER})", "render")),
 )  # fmt: skip
-# A resource that only the configuration names may belong to any vendor.
+# A resource that is named only in the configuration may belong to any vendor.
 _UNKNOWN_VENDOR = _Family(
     "",
     (),

@@ -13,7 +13,7 @@ Exposure = Literal["name", "hash", "none"]
 _Category = Literal["users", "pods", "jobs"]
 # The number of hexadecimal digits of a hash. Among 10,000 names, the probability of a collision is 1 in 5 million.
 _DIGITS = 12
-# Maps each kind of owner to the category of its names. Services are often named after a user.
+# Maps each kind of owner to the category of its names. Services belong to `users`: many are named after a user.
 _KIND_CATEGORIES: Mapping[OwnerKind, _Category] = {
     "pod": "pods",
     "container": "pods",

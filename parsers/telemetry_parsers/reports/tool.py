@@ -115,7 +115,7 @@ class DeviceTool:
     """A tool that reports one device per call."""
 
     command: str
-    unclear_problem: str  # the problem's text if one of several answers does not name its device
+    unclear_problem: str  # the problem to report if one of several answers does not name its device
     parts: Callable[[Run], Sequence[Run]]  # splits the output of one command into answers
     missing: Callable[[Run], Problem | None]  # returns the problem with a command that has no answer
 
@@ -144,8 +144,8 @@ class Tool:
     per_device: DeviceTool | None = None  # for a tool that reports one device per call
     # If true, other tools' texts are rejected first, because they may have the shapes that are then tried.
     marks_first: bool = True
-    refusals: tuple[Refusal, ...] = ()  # for texts without devices, tried before `errors`
-    remnants: tuple[Refusal, ...] = ()  # for texts without devices, tried after `errors`
+    refusals: tuple[Refusal, ...] = ()  # tried before `errors` if a text contains no devices
+    remnants: tuple[Refusal, ...] = ()
     is_complaint: Callable[[str], bool] = _accept_any_line  # selects lines of stderr that are shown to the operator
     finish: Callable[[Report, Output], Report] = _unchanged
 

@@ -296,7 +296,7 @@ class Row:
     kind: Kind = "gauge"
     labels: Labels = ()
     facts: tuple[Label, ...] = ()
-    deviation: str = ""  # how the numbers deviate from the numbers of the other exporter
+    deviation: str = ""  # how the numbers differ from those of the other exporter
     scope: Scope = ""
     decimals: int = USUAL_DECIMALS  # the number of decimals that the other exporter prints
 
@@ -339,5 +339,5 @@ class ExporterTable:
     node_label: str = ""  # the label of `node_rows` that contains the node's name, if any
     has_partitions: bool = False
     hostname_labels: tuple[str, ...] = ()  # labels for the node's name, the usual label first
-    version: str = ""  # the release, if releases use different names
+    version: str = ""  # the exporter's release, if its releases use different names
     note: str = ""  # how reliable the names are

@@ -112,7 +112,7 @@ _PAST_COLUMNS = past_columns(_CARD_COLUMNS)
 
 def _listing(scene: Scene) -> Listing[Card]:
     columns = _CARD_COLUMNS if scene.past_slot is None else _PAST_COLUMNS
-    if len({row.model for row in scene.rows}) == 1:  # the header shows the only model
+    if len({row.model for row in scene.rows}) == 1:  # the header shows a model that all cards share
         columns = tuple(
             replace(column, priority=15, min_width=0) if column.heading == "MODEL" else column for column in columns
         )

@@ -102,7 +102,7 @@ _PORT_TABLE = TableShape(
 _NUMBER_TABLE = TableShape(
     headings=frozenset({"npu", "udie", "port"}), words={"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER}, opening="npu"
 )
-# The key of the answer's device in the draft. The device's number may be printed after its readings.
+# The draft's key for the only device of an answer, whose number may be printed after the readings.
 _DEVICE_KEY = "device"
 
 

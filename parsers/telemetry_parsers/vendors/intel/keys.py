@@ -141,7 +141,7 @@ HEALTHY = frozenset({"ok", "unknown", "not supported", "n/a", ""})
 _NO_STATE = frozenset({"not supported", "n/a", ""})
 _STATES_WORST_FIRST = ("critical", "warning", "unknown", "ok")
 HEALTH_STATE = health({state: state for state in _STATES_WORST_FIRST})
-# Core temperature, memory temperature, power, memory, Xe Link ports, frequency.
+# The numbers of core temperature, memory temperature, power, memory, Xe Link ports and frequency.
 _HEALTH_ITEMS = frozenset({"1", "2", "3", "4", "5", "6"})
 # For each component in `health -j`: its item number in `health`, and the sensor of its thresholds.
 HEALTH_JSON: Mapping[str, tuple[str, str]] = {

@@ -79,7 +79,7 @@ class _ProcessRow:
     memory_used_bytes: float | None
 
 
-# The rows of the process table, or the reason why processes are not counted.
+# The rows of the process table, or the reason why they are not counted.
 _Rows = list[_ProcessRow] | Absent
 
 

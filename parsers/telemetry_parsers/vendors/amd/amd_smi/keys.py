@@ -177,7 +177,7 @@ FALLBACK_TARGETS: Mapping[Path, tuple[Target, ...]] = {
     ("usage", "apu_average_gfx_activity"): (_percent_target("utilization_ratio"),),
     ("usage", "apu_average_vcn_activity"): (_percent_target("engine_utilization_ratio", "vcn"),),
     ("usage", "apu_average_mm_activity"): (_percent_target("engine_utilization_ratio", "multimedia"),),
-    # Since 7.14, cards without partitions print one value.
+    # Since 7.14, cards without partitions print a single value, not one for each partition.
     ("usage", "vcn_busy"): (_percent_target("engine_utilization_ratio", "vcn"),),
     ("usage", "vcn_busy", "xcp_#"): (_percent_target("engine_utilization_ratio", "vcn"),),
     ("usage", "jpeg_busy", "xcp_#"): (_percent_target("engine_utilization_ratio", "jpeg"),),

@@ -28,7 +28,7 @@ _AMBIGUOUS_NAMES: Mapping[str, tuple[frozenset[str], Path, Path]] = {
     "max_power": (frozenset({"min_power", "socket_power"}), ("limit", "max_power"), ("max_power",)),
     "socket_power": (frozenset({"max_power", "min_power"}), ("limit", "socket_power"), ("power", "socket_power")),
 }
-# The paths of CSV columns that other formats name differently, or that have no reading in their sections.
+# The paths of CSV columns with other names in other formats, and of columns without a reading in any section.
 _PATHS_BY_NAME: Mapping[str, Path] = {
     "gpu_bdf": ("bdf",),
     "gpu_uuid": ("uuid",),

@@ -201,7 +201,7 @@ def _cell_entries(heading: str, text: str, where: str) -> Iterator[Entry]:
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,3})?"
 _COLUMNS: Mapping[str, Column] = {
     "bdf": column(patterns.BUS, identity("bus_id")),
-    # The tool prints the chip number of a chip without a name.
+    # For a chip without a name, the tool prints the chip's number.
     "gpu-name": column(rf"(?:0x[0-9A-Fa-f]{{1,8}}(?!\S)|{patterns.NAME})", identity("model")),
     "mem-uti": column(patterns.PERCENT, metric("memory_activity_ratio")),
     "temp": column(patterns.CELSIUS, metric("temperature_celsius", "core")),
