@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=DTYPES,
         metavar="D",
         default="",
-        help="data type of the matrix operations, such as bf16; its peak is compared with the FLOP/s",
+        help="data type of the matrix operations, such as bf16; the FLOP/s are compared with the peak for this type",
     )
     parser.add_argument(
         "--begin",

@@ -138,7 +138,7 @@ class ProfiledJson:
     begin_timestamp_seconds: float | None
     end_timestamp_seconds: float | None
     steps: int
-    """How many steps `step` averages; 0 if the files mark no steps."""
+    """The number of steps in the mean `step`; 0 if the files mark no steps."""
     left_out: tuple[str, ...]
     """The steps and collectives that are excluded, with the reasons."""
     step: SplitJson | None

@@ -88,7 +88,7 @@ def card_with(metric: str, label: str) -> MergedDevice:
     ("bad", "expected"),
     [
         (device(), []),
-        (device(up=False), [("nvidia 0", "lost: its driver no longer lists it", "telemetry forget id0")]),
+        (device(up=False), [("nvidia 0", "lost: the driver no longer lists the device", "telemetry forget id0")]),
         (
             card_with("event_open", "xid_79"),
             [("nvidia 0", "Xid 79, fell off the bus: this error ends jobs", "--replay /f/xid_79 shows")],

@@ -213,7 +213,7 @@ def test_lost_card_is_a_finding(node: Played, daemon: Daemon) -> None:
         link.symlink_to(target)
     assert (status, [finding["where"] for finding in plain["findings"]]) == (2, ["amd 1"]), plain["findings"]
     (lost,) = plain["findings"]
-    assert lost["what"] == "lost (0000:04:00.0): its driver no longer lists it"
+    assert lost["what"] == "lost (0000:04:00.0): the driver no longer lists the device"
     assert all(
         words in lost["remedy"] for words in ("power-cycle", "telemetry forget ", "telemetry top --replay", "-lost.")
     )

@@ -78,7 +78,8 @@ SCREEN = """\
 11 steps of 1.0 ms by the host's clock, 1 card (NVIDIA H100 80GB HBM3),
   2023-11-14 22:13:20 UTC
 Slow because: the host keeps the card waiting for 30 % of the step
-Try: launch less often: graphs, a compiled model, or a larger batch
+Try: launch less often, for example with graphs, a compiled model, or a larger
+  batch
 compute 0.6  communication 0  copies 0.1  idle 0.3 ms   launches 1
 TOP KERNELS                                       CALLS   TOTAL      MEAN  SHARE
 gemm                                                 12  7.2 ms  600.0 µs  85.7%

@@ -104,7 +104,7 @@ complete -c telemetry -n '__fish_seen_subcommand_from jobs' -F -d 'a jobs.jsonl 
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -s h -l help -d 'show this help message and exit'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l format -x -a 'table json' -d 'output format (default: table)'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l flops-per-step -x -d 'floating-point operations of one step on one card, such as 2.1e14'
-complete -c telemetry -n '__fish_seen_subcommand_from profile' -l dtype -x -a 'fp64 fp32 tf32 bf16 fp16 fp8 fp6 fp4 int8 int4' -d 'data type of the matrix operations, such as bf16; its peak is compared with the FLOP/s'
+complete -c telemetry -n '__fish_seen_subcommand_from profile' -l dtype -x -a 'fp64 fp32 tf32 bf16 fp16 fp8 fp6 fp4 int8 int4' -d 'data type of the matrix operations, such as bf16; the FLOP/s are compared with the peak for this type'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l begin -x -d 'time of the first activity, such as 2026-11-01T12:00:00Z; needed if the files do not contain the date'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l recording -r -F -d 'a recording that `telemetry record` made on the node during the profile'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l prometheus -x -d 'a Prometheus server that scraped the node, such as http://prometheus:9090'

@@ -238,7 +238,7 @@ def _read_ncu(_clue: Clue, lines: Iterable[str]) -> Facts:
             _store_metric_text(execution, name, unit, value)
     kernels, ambiguous_count = _ncu_kernels(executions.values(), decimal_separator)
     counts_and_messages = (
-        (ambiguous_count, "ignored: a comma or dot may separate thousands or decimals; export in the C locale"),
+        (ambiguous_count, "ignored, because a comma or dot may separate thousands or decimals; export in the C locale"),
         (garbled_count, "ignored: garbled"),
     )
     problems = tuple(Problem("rows", f"{count} {message}") for count, message in counts_and_messages if count)

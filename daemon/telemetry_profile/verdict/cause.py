@@ -170,7 +170,7 @@ def _communication_sentence(evidence: Evidence, share: float) -> str:
 
 def _communication_advice(evidence: Evidence) -> str:
     if len(evidence.ranks) > 1 or evidence.total("wait_ns"):
-        return "overlap communication with compute, or communicate less often: larger buckets, a larger batch"
+        return "overlap communication with compute, or communicate less often with larger buckets or a larger batch"
     return "profile the other ranks, too: a single rank does not show whether it transfers data or waits for others"
 
 
@@ -216,14 +216,14 @@ _ROWS = (
          _communication_advice),
     _CauseRow("communication", _MIN_SHARE, lambda evidence: evidence.ratio("fused_ns"),
          lambda evidence, share: _FUSED_SENTENCE.format(share=human.percent(share), share_suffix=evidence.share_suffix),
-         lambda _: "compare with the same step without fused kernels, or with the other ranks"),
+         lambda _: "compare this step with a step without fused kernels, or with the other ranks"),
     _CauseRow("copy", _MIN_SHARE, lambda evidence: evidence.ratio("exposed_copy_ns"),
          lambda evidence, share: f"copies without overlapping work take {human.percent(share)} {evidence.share_suffix}",
          lambda _: "pin the host's memory and copy asynchronously, or keep the data on the card"),
     _CauseRow("gap", _MIN_SHARE, lambda evidence: _idle_excluding_data_wait(evidence, in_gaps=True), _gap_sentence,
-         lambda _: "check what the program does in these gaps: checkpoint, evaluation, logging, or a wait for a result"),
+         lambda _: "check what the program does in these gaps, such as checkpoints, evaluation, logging, or waiting for a result"),
     _CauseRow("host", _MIN_SHARE, lambda evidence: _idle_excluding_data_wait(evidence, in_gaps=False), _launch_sentence,
-         lambda _: "launch less often: graphs, a compiled model, or a larger batch"),
+         lambda _: "launch less often, for example with graphs, a compiled model, or a larger batch"),
 )  # fmt: skip
 
 

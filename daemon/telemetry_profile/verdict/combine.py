@@ -38,7 +38,7 @@ _CLUSTER = "cluster_profiler"
 _Folders = tuple[str, ...]
 # Maps (parent of `cluster_profiler`, alias of a node) to the node's ranks by card number.
 _Ranks = Mapping[tuple[_Folders, str], Mapping[int, int]]
-_NO_RANK_TABLE = f"some cards' ranks are unknown: next to {_CLUSTER}, the rank table or host_ips_mapping.txt is missing"
+_NO_RANK_TABLE = f"some ranks are unknown, because there is no rank table or host_ips_mapping.txt next to {_CLUSTER}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class EventJson:
     id: Word
     """The id of the device."""
     code: Word
-    """A code such as `xid_79`. If the device itself changed: `lost`, `returned` or `removed`."""
+    """A code such as `xid_79`; or `lost`, `returned` or `removed` if the device itself changed."""
     text: LongTextOrNull
 
 

@@ -200,7 +200,7 @@ class ProcessJson:
     owner: ProcessOwnerJson | None
     """Null if unknown."""
     command_line: TextOrNull = field(default=None, metadata={"left_out": True})
-    """Only in the output of `telemetry snapshot --processes`. Null without permission to read it."""
+    """Present only in the output of `telemetry snapshot --processes`. Null without permission to read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ class DeviceJson:
     readings: Numbers
     """Current numbers in base units. Metrics with a label have an object with a number for each label value."""
     absent: Absences
-    """The reason why each absent reading is absent."""
+    """The reason for each absent reading."""
     origin: _Origins
     """The source of each reading. Metrics with several sources have an object with the source of each label value."""
     allocations: Annotated[tuple[AllocationJson, ...], MaxSize(bounds.MAX_CLAIMS)]

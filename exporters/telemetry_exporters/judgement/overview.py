@@ -86,7 +86,7 @@ _STUCK_LIBRARY_REMEDY = (
 _STUCK_REMEDY = (
     "kill the tool's process; if its state is D, the driver hangs: see `dmesg`, then reset the device or reboot"
 )
-_BUSY_REMEDY = "another process runs the tool; find out which one, unless the source is polled automatically"
+_BUSY_REMEDY = "another process is running the tool; find out which one, or wait for the next automatic poll"
 _SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Severity.BAD, "stuck": Severity.BAD}
 
 

@@ -37,8 +37,8 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "xid_critical": Threshold(
         "xid_(48|62|64|74|79|95|119|120)", "Xid codes that end jobs", "nvidia_gpu_exporter, Azure NHC, Crusoe"
     ),
-    "xid_application": Threshold("xid_(13|31|43|45)", "Xid codes caused by applications, or by ending them", "NVIDIA"),
-    "application_window": Threshold(timedelta(minutes=30), "how long an Xid that an application caused is shown"),
+    "xid_application": Threshold("xid_(13|31|43|45)", "Xid codes caused by applications, or by killing them", "NVIDIA"),
+    "application_window": Threshold(timedelta(minutes=30), "how long the Xid of an application is shown"),
     "own_alert": Threshold(
         "gpu_lost|link_down", "event codes that have their own alert", "AcceleratorLost, AcceleratorLinkDown"
     ),
@@ -54,7 +54,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "hot_junction_celsius": Threshold(
         95, "`hot_celsius` for the sensors junction and hotspot", "`hot_celsius` + 10, as in AMD's limits"
     ),
-    "critical_celsius": Threshold(95, "critical temperature of a device without its own", "VESSL"),
+    "critical_celsius": Threshold(95, "critical temperature of a device that does not report one", "VESSL"),
     "critical_junction_celsius": Threshold(
         105, "`critical_celsius` for the sensors junction and hotspot", "`critical_celsius` + 10, as in AMD's limits"
     ),
@@ -74,7 +74,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "vague_reasons": Threshold(VAGUE_REASONS, "throttling reasons that do not show the cause", "NVIDIA; AMD; MetaX"),
     "at_cap_ratio": Threshold(0.98, "share of the power limit at which a card counts as power-limited"),
     "throttled_share": Threshold(0.6, "share of ten minutes with throttling by heat or the power brake", "gpud"),
-    "often_throttled_share": Threshold(0.05, "share of an hour with throttling by heat, in three hours in a row"),
+    "often_throttled_share": Threshold(0.05, "share of an hour with throttling by heat, in three successive hours"),
     "flaps": Threshold(6, "state changes of a card or link per hour (6 are three losses)", "gpud, for links"),
     "long_flaps": Threshold(3, "`flaps` for cards below `flapping_up_share` (3 are two losses)"),
     "flapping_up_share": Threshold(0.9, "share of the hour with the card present; below it, `long_flaps` applies"),
@@ -95,7 +95,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "node_less_share": Threshold(
         0.25, "gap between a node's utilization and the median of the job's nodes, as a share of the median"
     ),
-    "job_nodes": Threshold(3, "nodes that a job needs for a meaningful median", "of two nodes, neither is the outlier"),
+    "job_nodes": Threshold(3, "nodes that a job needs for a meaningful median", "of two nodes, neither is an outlier"),
     "hot_share": Threshold(0.75, "share of a node's cards that are hot if the node's cooling fails"),
     "hung_seconds": Threshold(3000, "seconds for which a job's card is idle while its memory is in use"),
     "slower_ratio": Threshold(0.5, "a job's step rate as a share of its highest rate within an hour"),
@@ -115,7 +115,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
         2, "a model's highest power as a multiple of its idle power", "our choice: some tools report constant power"
     ),
     "same_load_ratio": Threshold(0.9, "utilization that cards need for a comparison of their speeds"),
-    "busy_minutes": Threshold(15, "busy minutes of the last thirty that cards need for a comparison of their speeds"),
+    "busy_minutes": Threshold(15, "minutes of the last thirty in which cards must be busy for a comparison"),
     "slower_share": Threshold(
         0.85, "clock and power of a slow card, as a share of the median", "our choice: cards differ by up to 8 %"
     ),

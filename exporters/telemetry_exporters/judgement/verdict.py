@@ -69,14 +69,14 @@ _LOOK_UP_CODE = "see `dmesg`, and look up the code in the vendor's table"
 # A table with one condition per line, worst first.
 # fmt: off
 CONDITIONS = (
-    _bad("lost", "its driver no longer lists it", (), evidence.lost, "drain the node and power-cycle it: a reboot alone often does not bring the device back; if the device was removed, run `telemetry forget {id}`", "AcceleratorLost"),
+    _bad("lost", "the driver no longer lists the device", (), evidence.lost, "drain and power-cycle the node, because a reboot often does not bring the device back; if the device was removed, run `telemetry forget {id}`", "AcceleratorLost"),
     _bad("needs reset", "the driver asks for this action", ("recovery_action",), evidence.recovery_action, "do this after the jobs have ended; before a reset, run `telemetry release`, which closes the device", "AcceleratorRecoveryNeeded"),
-    _bad("alarm", "the device reports this health", ("health",), evidence.health("alarm", "critical"), "see the error codes in the vendor's tool; usually a reset helps, otherwise replace the device", "AcceleratorUnhealthy"),
+    _bad("alarm", "the device reports this health state", ("health",), evidence.health("alarm", "critical"), "see the error codes in the vendor's tool; usually a reset helps, otherwise replace the device", "AcceleratorUnhealthy"),
     _bad("uncorrected errors", "memory returned wrong data since the driver was loaded", ("ecc_uncorrected_total",), evidence.uncorrected_errors, "reset the device, so that bad rows are remapped; if the errors return after a reset, replace the device", "AcceleratorUncorrectedErrors"),
     _bad("row remap failed", "a bad memory row could not be replaced", ("row_remap_failed",), evidence.if_one("row_remap_failed", "row remap failed"), "replace the device; vendors accept returns for this error", "AcceleratorRowRemapFailed"),
     _bad("xid_79", "this error ends jobs; it is shown until the device is repaired", evidence.EVENTS, evidence.critical_events, f"{_LOOK_UP_CODE}; drain the device, then reset it, reload its driver or power-cycle the node; replace the device if the error returns; run `telemetry forget {{id}}` if the repair does not clear the error", "AcceleratorEventCritical"),
     _bad("critical 110 °C", f"a sensor has reached its critical temperature, or {threshold('critical_celsius')} °C ({threshold('critical_junction_celsius')} °C at the junction) if the device reports none", evidence.TEMPERATURES, evidence.over_critical, "stop the jobs on the device, because it may switch itself off; check the cooling", "AcceleratorTemperatureCritical"),
-    _warning("warning", "the device reports this health", ("health",), evidence.health("warning"), "see the vendor's tool for details"),
+    _warning("warning", "the device reports this health state", ("health",), evidence.health("warning"), "see the vendor's tool for details"),
     _warning("row remap pending", "bad memory stays in use until a reset", ("row_remap_pending",), evidence.if_one("row_remap_pending", "row remap pending"), "end the jobs, run `telemetry release`, and reset the device", "AcceleratorResetNeededForMemory"),
     _warning("pages to retire", "bad memory stays in use until a restart", ("retired_pages_pending",), evidence.if_one("retired_pages_pending", "pages to retire"), "end the jobs, run `telemetry release`, and reset the device", "AcceleratorResetNeededForMemory"),
     _warning("ECC error storm", "this many corrected errors often precede uncorrected errors", ("ecc_corrected_total",), evidence.corrected_errors, "plan a replacement", "AcceleratorCorrectedErrorStorm"),
@@ -89,8 +89,8 @@ CONDITIONS = (
     _warning("over 85 °C", f"too hot for most devices; the device reports no limit ({threshold('hot_junction_celsius')} °C at the junction)", evidence.TEMPERATURES, evidence.over_common_limit, _IMPROVE_COOLING, "AcceleratorHot"),
     _warning("throttled by heat", "the clocks are held down because of heat", ("throttled",), evidence.throttled_by("heat_reasons", "throttled by heat"), _IMPROVE_COOLING, "AcceleratorThermalThrottling"),
     _warning("power brake", "the power supply or the board asks the device to slow down", ("throttled",), evidence.throttled_by("brake_reasons", "power brake"), "check the power supplies of the node; spread the load", "AcceleratorPowerBrake"),
-    _warning("fan stopped", f"the fan does not turn above {threshold('fan_stopped_celsius')} °C, but the fan of another device of this model does", ("fan_ratio",), evidence.fan_stopped, "replace the fan, or give its control back to the device", "AcceleratorFanStopped"),
-    _warning("PCIe x8 of x16", "the PCIe link has fewer lanes than it can have", ("pcie_link_width",), evidence.narrow_pcie_link, "reseat the device; check the slot's setting in the BIOS", "AcceleratorPcieDegraded"),
+    _warning("fan stopped", f"the device is hotter than {threshold('fan_stopped_celsius')} °C, but its fan does not turn; the fan of another device of this model turns", ("fan_ratio",), evidence.fan_stopped, "replace the fan, or give its control back to the device", "AcceleratorFanStopped"),
+    _warning("PCIe x8 of x16", "the PCIe link has fewer lanes than it supports", ("pcie_link_width",), evidence.narrow_pcie_link, "reseat the device; check the slot's setting in the BIOS", "AcceleratorPcieDegraded"),
     _quiet("unknown", "the device's presence is unknown because its source fails, or no reading shows its condition", (), evidence.unknown),
     _quiet("asleep", "the device sleeps, so it is not read", ("suspended",), evidence.asleep),
     _quiet("health unknown", "the device reports that its health is unknown", ("health",), evidence.health_unknown),

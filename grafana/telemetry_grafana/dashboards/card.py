@@ -40,7 +40,7 @@ _LINKS = (
     ).with_size(width=8),
     lines(
         "PCIe link",
-        "The link's generation and number of lanes, now and at most.",
+        "The link's generation and number of lanes: current and maximum.",
         "short",
         *card_queries(
             ("accelerator_pcie_link_generation{$cards}", "generation"),
@@ -61,7 +61,7 @@ _LINKS = (
     ).with_size(width=8),
     lines(
         "Traffic between cards",
-        "NVLink, XGMI, MTLink, HCCS, averaged over eight minutes, because most cards are polled once a minute.",
+        "Bytes over NVLink, XGMI, MTLink or HCCS, averaged over eight minutes, because most cards are polled once a minute.",
         "Bps",
         *card_queries(
             ("rate(accelerator_link_receive_bytes_total{$cards}[$__rate_interval])", "{{link}} received"),

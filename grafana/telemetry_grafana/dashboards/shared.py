@@ -109,7 +109,7 @@ THROTTLED_TEXT = (
 )
 NODES_DOWN = number(
     "Nodes down",
-    "Prometheus targets that do not respond now, but exposed a telemetry daemon within the last day.",
+    "Prometheus targets that do not respond now, but ran a telemetry daemon within the last day.",
     "count(up{$nodes} == 0 and on (cluster, job, instance) last_over_time(telemetry_build_info[1d]))"
     " or 0 * count(up{$nodes})",
     steps=RED_IF_ANY,

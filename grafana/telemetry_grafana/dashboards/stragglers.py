@@ -77,21 +77,21 @@ STRAGGLERS = Page(
         "Cards that stand out": (
             ranking(
                 "Work below the median",
-                "By how much the utilization of a card is below the median of its model.",
+                "How far a card's utilization is below the median of its model.",
                 "percentunit",
                 "topk(10, -1 * accelerator:utilization_ratio:deviation{$cards} > 0)",
                 rising(0.05, 0.2),
             ).with_empty_text("no card does less"),
             ranking(
                 "Clock below the median",
-                "By how much the clock of a card is below the median of its model.",
+                "How far a card's clock is below the median of its model.",
                 "hertz",
                 "topk(10, -1 * accelerator:clock_hertz:deviation{$cards} > 0)",
                 rising(5e7, 2e8),
             ).with_empty_text("no card is slower"),
             ranking(
                 "Temperature above the median",
-                "By how much the temperature of a card is above the median of its model.",
+                "How far a card's temperature is above the median of its model.",
                 "celsius",
                 "topk(10, accelerator:temperature_celsius:deviation{$cards} > 0)",
                 rising(8, 15),
@@ -114,7 +114,7 @@ STRAGGLERS = Page(
             ),
             lines(
                 "Host CPU",
-                f"A busy host slows its cards down: the {_MAX_ROWS} busiest hosts.",
+                f"The {_MAX_ROWS} busiest hosts. A busy host slows its cards down.",
                 "percentunit",
                 top_series("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}", NODE, _MAX_ROWS),
             ),

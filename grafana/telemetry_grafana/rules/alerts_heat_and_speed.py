@@ -77,7 +77,7 @@ HEAT_AND_SPEED = AlertGroup(
             held_back_by=("AcceleratorTemperatureCritical", "AcceleratorThermalThrottling", "AcceleratorsHot"),
             summary="{vendor} {device} on {instance} is at {value:humanize} °C",
             meaning="A sensor of the card is close to the temperature at which the card slows down. If the card reports no limit, a common limit applies.",
-            check="In the Node dashboard, see whether the other cards are hot as well. If so, check the node's air or water cooling, otherwise the card's cooler.",
+            check="In the Node dashboard, see whether the other cards are hot as well. If so, check the node's air or water cooling. Otherwise, check the card's cooler.",
         ),
         critical(
             name="AcceleratorsHot",
@@ -101,7 +101,7 @@ HEAT_AND_SPEED = AlertGroup(
             ),
             hold="2m",
             summary="a sensor of {vendor} {device} on {instance} is at {value:humanize} °C",
-            meaning="A sensor has reached the card's critical temperature. If the card reports no critical temperature, a common limit applies, unless the sensor is below the card's slowdown temperature.",
+            meaning="A sensor has reached the card's critical temperature. If the card reports no critical temperature, a common limit applies. This limit is ignored while the sensor is below the card's slowdown temperature.",
             check="See which sensor is hot (Card dashboard), compare the other sensors, and check the node's cooling.",
         ),
         warning(

@@ -42,7 +42,7 @@ PRESENCE = AlertGroup(
             hold="3m",
             held_back_by_event="xid_79",
             summary="{vendor} {device} ({model}) on {instance} is lost",
-            meaning="The source that used to list the card still works, but no longer lists it. The card fell off the bus, its driver gave it up, or somebody removed it. A partition that disappears while its card remains does not count as lost.",
+            meaning="The source that used to list the card still works, but no longer lists it. Possible causes: the card fell off the bus, its driver gave it up, or somebody removed it. A partition that disappears while its card remains does not count as lost.",
             check="Run `lspci`, `dmesg` (NVIDIA: Xid 79) and the vendor's tool. The label `id` identifies the card, even if the card numbers have changed.",
         ),
         critical(
@@ -68,7 +68,7 @@ PRESENCE = AlertGroup(
             condition=_NOT_LISTED,
             hold="15m",
             summary="{instance} has {value} {vendor} cards on the bus, but telemetry lists fewer",
-            meaning="A card is on the PCI bus, but no tool or library lists the card. No driver is bound to the card, the driver gave it up, or the vendor's tool is not installed or fails.",
+            meaning="A card is on the PCI bus, but no tool or library lists the card. Possible causes: no driver is bound to the card, the driver gave the card up, or the vendor's tool is missing or fails.",
             check="`lspci -k` shows the driver of each card; `telemetry doctor` shows which sources were found.",
             remedy="Install the vendor's tool or driver. If the tool lists other cards of the same model, power-cycle the node.",
         ),

@@ -152,7 +152,7 @@ _NVIDIA_GPU_ROWS = (
     Row("mig_info", "Always 1; its labels identify the MIG device.", Constant(), facts=(Label("mig_uuid", facts.own_uuid), *_MIG_LABELS, Label("compute_instance_id", facts.partition_only("compute_instance")), Label("profile", facts.partition_only("profile"))), scope="partitions"),
     *(Row(f"mig_memory_{part}_bytes", f"Memory of the GPU instance: {part}.", first_of(f"memory_{part}_bytes"), facts=_MIG_LABELS, scope="partitions") for part in ("total", "used", "free", "reserved")),
     Row("mig_graphics_activity_ratio", "Share of time in which any compute or graphics work ran.", first_of("graphics_active_ratio"), facts=_MIG_LABELS, scope="partitions"),
-    Row("mig_sm_activity_ratio", "Share of time in which a multiprocessor had at least one warp, averaged over the multiprocessors.", first_of("sm_active_ratio"), facts=_MIG_LABELS, scope="partitions"),
+    Row("mig_sm_activity_ratio", "Share of time in which a multiprocessor had at least one warp. Average of all multiprocessors.", first_of("sm_active_ratio"), facts=_MIG_LABELS, scope="partitions"),
     Row("mig_sm_occupancy_ratio", "Resident warps as a share of the maximum.", first_of("sm_occupancy_ratio"), facts=_MIG_LABELS, scope="partitions"),
     Row("mig_tensor_activity_ratio", "Share of time in which the tensor pipes worked.", first_of("tensor_active_ratio"), facts=_MIG_LABELS, scope="partitions"),
 )
@@ -167,7 +167,7 @@ _NVIDIA_GPU_MISSING = (
     UnservedNames("nvidia_smi_pcie_throughput_{tx,rx}_bytes_per_second", "`accelerator_pcie_…_bytes_total` count bytes; the call takes 20 ms per card"),
     UnservedNames("nvidia_smi_compute_app_info, nvidia_smi_compute_app_used_memory_bytes, nvidia_smi_compute_apps_last_collect_success", "with `attribution.process_metrics`, `accelerator_process_memory_bytes` has the values"),
     UnservedNames("nvidia_smi_count", "`count(nvidia_smi_index)` returns this number"),
-    UnservedNames("nvidia_smi_{name,driver_version,kmd_version}", "usually texts, which `nvidia_smi_gpu_info` has as labels"),
+    UnservedNames("nvidia_smi_{name,driver_version,kmd_version}", "most drivers print texts; `nvidia_smi_gpu_info` has them as labels"),
     UnservedNames("nvidia_smi_command_exit_code, nvidia_smi_nvml_return_code", "`telemetry_source_failures_total` counts failures by reason"),
     UnservedNames("nvidia_smi_pcie_link_gen_{gpucurrent,gpumax,hostmax}", "only the link between GPU and host is read; see `nvidia_smi_pcie_link_gen_{current,max}`"),
     UnservedNames("nvidia_smi_ecc_errors_uncorrected_{aggregate,volatile}_sram_*", "the kinds of SRAM errors are not read"),

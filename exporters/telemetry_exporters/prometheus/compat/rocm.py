@@ -177,7 +177,7 @@ def _without_total(block: str) -> str:
 # A table with one row per line.
 # fmt: off
 _DCU_ROWS = (
-    Row("temp", "Temperature (C).", first_of("temperature_celsius{edge}", "temperature_celsius{junction}", "temperature_celsius{core}"), deviation="the edge sensor, otherwise the junction sensor, otherwise the core sensor"),
+    Row("temp", "Temperature (C).", first_of("temperature_celsius{edge}", "temperature_celsius{junction}", "temperature_celsius{core}"), deviation="the first of these sensors that the card has: edge, junction, core"),
     Row("power_usage", "Power usage (W).", first_of("power_watts")),
     Row("powercap", "Power limit (W).", first_of("power_cap_watts")),
     Row("sclk", "System clock (MHz).", first_of("clock_hertz{graphics}"), MEGA),
