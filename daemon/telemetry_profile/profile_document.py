@@ -138,11 +138,11 @@ class ProfiledJson:
     begin_timestamp_seconds: float | None
     end_timestamp_seconds: float | None
     steps: int
-    """The number of steps in the mean `step`; 0 if the files mark no steps."""
+    """The number of steps in the mean `step`; 0 if the files mark no complete steps."""
     left_out: tuple[str, ...]
     """The steps and collectives that are excluded, with the reasons."""
     step: SplitJson | None
-    """The mean step; null if the files mark no steps."""
+    """The mean step; null if the files mark no complete steps."""
     whole: SplitJson
     without_first_collective: SplitJson | None
     """The whole time except a first collective that is far longer than the others. Null if there is no such collective."""
@@ -154,7 +154,7 @@ class ProfiledJson:
     step_basis: Literal["launch", "host"] | None = field(metadata=ADDED_LATER)
     """How kernels were assigned to steps: by their launches, or by the host's clock. Null if the tool assigned them."""
     gaps: tuple[GapJson, ...] = field(metadata=ADDED_LATER)
-    """The long gaps; empty if the files mark steps."""
+    """The long gaps in the whole time."""
     without_gaps: SplitJson | None = field(metadata=ADDED_LATER)
     """The whole time except `gaps` and the first collective. Null if there are no gaps."""
     files: tuple[str, ...] = field(metadata=ADDED_LATER)

@@ -42,7 +42,7 @@ class NumbersJson:
 
     owners: Count
     running: Count
-    """The number of allocations that have not ended."""
+    """The number of job records without an end time."""
     nodes: Count
     cards: Count
     allocated_hours: NotNegative
