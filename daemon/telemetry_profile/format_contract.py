@@ -155,7 +155,7 @@ class Device:
         return replace(self, split=self.split.without(*parts), steps=steps)
 
     def followed_by(self, later: Device) -> Device:
-        """Combine this device's results with those of a later part of the same session."""
+        """Combine the results with those of a later part of the session."""
         sums: dict[tuple[str, str], Kernel] = {}
         for kernel in (*self.kernels, *later.kernels):
             previous = sums.get((kernel.work, kernel.name))
@@ -174,7 +174,7 @@ class Device:
         )
 
     def known_values_of(self, part: Split) -> Split:
-        """Return `part`, with None for each value that is unknown for the device's whole time."""
+        """Return `part` without the values that are unknown for the device's whole time."""
         pairs = zip(self.split.values(), part.values(), strict=True)
         return Split(*(None if whole is None else value for whole, value in pairs))
 
@@ -258,7 +258,7 @@ class NotReadError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """The name, the folders and the beginning of a file, by which a format recognises it."""
+    """The data by which a format recognises a file: its name, folders and beginning."""
 
     name: str
     folders: tuple[str, ...]
@@ -289,7 +289,7 @@ class TraceEvent(Protocol):
         """Return the arguments, which may be empty."""
 
     def correlation(self) -> int | None:
-        """Return the number that a launch and its work have in common."""
+        """Return the correlation ID, which links a launch to its work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,7 +196,7 @@ def _summarize(profile: Profile, arguments: argparse.Namespace) -> ProfileSummar
 
 
 def _with_derived_times(members: tuple[Member, ...], begin: float | None) -> tuple[Member, ...]:
-    """Derive the members' unknown Unix times from `begin`, the time of the first activity."""
+    """Derive the members' unknown Unix times. `begin` is the time of the first activity."""
     starts = [member.device.begin_ns for member in members if member.begin_unix_ns is None]
     known_starts = [start for start in starts if start is not None]
     if begin is None or not known_starts:

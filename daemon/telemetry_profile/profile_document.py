@@ -248,7 +248,7 @@ def document(summary: ProfileSummary) -> dict[str, Any]:
 
 
 def _build(cls: type[_T], source: object, **values: Any) -> _T:
-    """Build a `cls` from the attributes of `source`. The given values take precedence."""
+    """Build a `cls` from the attributes of `source`. `values` take precedence."""
     return cls(**{name: values[name] if name in values else _value_of(source, name) for name in _field_names(cls)})  # type: ignore[arg-type]  # a class is hashable
 
 

@@ -39,7 +39,7 @@ class ChipFinder:
         self._has_all = None not in chip_positions and len(chip_positions) > 0
 
     def find(self, device: Device, other: ChipFinder) -> int | None:
-        """Find a device of another output in this output. Return its position or None."""
+        """Find a device of the output `other` among this output's devices. Return its position or None."""
         chip = chip_of(device)
         if chip is None:
             return None

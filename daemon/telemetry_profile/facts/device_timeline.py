@@ -103,7 +103,7 @@ class Timeline:
         self._invalid_count = 0
 
     def set_card(self, key: Hashable, card: Card, rank: int | None = None, process: Hashable = None) -> None:
-        """Set a device's card and rank, and a process that used it."""
+        """Set a device's card and rank, and add a process that used it."""
         device_work = self._work_by_key.setdefault(key, _DeviceWork(card))
         device_work.card, device_work.rank = card, rank
         if process is not None:
@@ -121,7 +121,7 @@ class Timeline:
         occupancy_ratio: float | None = None,
         launch_number: int = -1,
     ) -> None:
-        """Add work of a device. `launch_number` is -1 if unknown."""
+        """Add an execution on a device. `launch_number` is -1 if unknown."""
         span = self._checked_span(begin_ns, length_ns)
         if span is None:
             return
@@ -150,7 +150,7 @@ class Timeline:
             self._data_waits.setdefault(process, Executions()).add(*span)
 
     def add_range(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> bool:
-        """Add a range if its name is that of a step or of a wait for data. Return whether it was added."""
+        """Add a range if it marks a step or a wait for data. Return whether it was added."""
         if is_step(name):
             self.add_step(name.strip(), begin_ns, length_ns, process)
         elif is_data_wait(name):
@@ -172,7 +172,7 @@ class Timeline:
         sums[1] += length_ns
 
     def add_launch(self, begin_ns: int | None, kind: LaunchKind, number: int | None = None) -> None:
-        """Add a launch on the host. `number` also identifies the work that was launched."""
+        """Add a launch on the host. `number` also identifies the launched work."""
         if begin_ns is None or not _EARLIEST_NS < begin_ns < _LATEST_NS:
             return
         if number is not None:
@@ -187,7 +187,7 @@ class Timeline:
         return [(step.begin, step.end) for step in self._steps]
 
     def facts(self, name: str, tool: str, clock: Clock, devices: tuple[Device, ...] | None = None) -> Facts:
-        """Return the collected content of the file. If given, `devices` replace the timeline's devices."""
+        """Return the content of the file. `devices`, if given, replace the timeline's devices."""
         devices = self.devices() if devices is None else devices
         return Facts(name, tool, clock, devices=devices, calls=self.calls(), problems=self.problems())
 
@@ -213,7 +213,7 @@ class Timeline:
         return (Problem("events", message),) if self._invalid_count else ()
 
     def _checked_span(self, begin_ns: int | None, length_ns: int | None) -> Interval | None:
-        """Return start and end, or None if they are impossible."""
+        """Return (begin, end), or None if the times are impossible."""
         if (
             begin_ns is None
             or length_ns is None
@@ -247,7 +247,7 @@ class Timeline:
         )  # fmt: skip
 
     def _with_launches(self, split: Split, host_span: Interval | None, *, is_only_device: bool) -> Split:
-        """Add the launches in this span of the host to the split. None means the whole time."""
+        """Return the split with the launches in `host_span`. None means the whole time."""
         if not self._launch_begins or not is_only_device:
             return split
         first, end = _index_range(self._launch_begins, host_span)

@@ -76,7 +76,7 @@ def _convolution_flops(inputs: _Inputs) -> int | None:
 
 
 def _convolution_backward_counter(gradient_index: int, data_index: int) -> Callable[[_Inputs], int | None]:
-    """Return a function that counts the FLOPs of all gradients that the operator computes."""
+    """Return a function that counts the FLOPs of the computed gradients."""
 
     def count_flops(inputs: _Inputs) -> int | None:
         grad, data, weight = inputs.shape(gradient_index, 3), inputs.shape(data_index, 3), inputs.shape(2, 3)
@@ -133,7 +133,7 @@ class _Thread:
     launches: array[int] = field(default_factory=lambda: array("q"))
 
     def launching_operators(self) -> Iterator[tuple[int, float]]:
-        """Yield (start, FLOPs) for each operator that launched work, without nested operators."""
+        """Yield (start, FLOPs) for each outermost operator that launched work."""
         launches, last_end = array("q", (self.launches[index] for index in sorted_indices(self.launches))), -(2**63)
         indices = sorted_indices(self.begins)
         if not isinstance(indices, range):  # if operators have the same start, the longest is the outermost

@@ -18,7 +18,7 @@ _MIN_LAUNCHED = 0.5  # if launches are known for a smaller share of the work, th
 
 
 class Splitter:
-    """Computes how one device spent spans of time."""
+    """Computes how one device spent its time."""
 
     def __init__(self, executions: Mapping[Work, Executions], waits: Intervals | None) -> None:
         self._fused = executions["fused"].union()
@@ -57,12 +57,12 @@ class Splitter:
         )
 
     def long_gaps(self, begin: int, end: int) -> list[Interval]:
-        """Return the long idle intervals of a span."""
+        """Return the long idle intervals in a span."""
         min_length = _min_gap(begin, end)
         return [(since, until) for since, until in self._busy.uncovered(begin, end) if until - since >= min_length]
 
     def split_without(self, excluded: Sequence[Interval]) -> Split:
-        """Return how the device spent its whole time, not counting these intervals."""
+        """Return how the device spent its time outside the excluded intervals."""
         begin, end = self.span()
         edges = [begin, *(time for interval in sorted(excluded) for time in interval), end]
         total_split = Split(*(0 for _ in range(len(Split.__dataclass_fields__))))
@@ -78,7 +78,7 @@ def _min_gap(begin: int, end: int) -> int:
 
 
 def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
-    """Return the index of the earliest collective if it is far longer than all others, else None."""
+    """Return the index of the earliest collective, or None if it is not far longer than all others."""
     if len(begins) < 2:
         return None
     first_index = min(range(len(begins)), key=begins.__getitem__)
@@ -87,7 +87,7 @@ def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | 
 
 
 def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
-    """Return the span and a description of the first collective if it is unusually long."""
+    """Return the span and a description of the first collective, or None if its length is usual."""
     lengths = [end - begin for begin, end in zip(executions.begins, executions.ends, strict=True)]
     index = index_of_long_first(executions.begins, lengths)
     if index is None:
@@ -120,7 +120,7 @@ class Launches:
         self._is_ordered = False
 
     def step_spans(self, by_work: Mapping[Work, Executions], steps: Sequence[Interval]) -> list[Interval] | None:
-        """Return the device's span for each step, or None if too few launches are known."""
+        """Return the span of each step on the device, or None if too few launches are known."""
         if not self._numbers or not steps or any(step[1] > next_step[0] for step, next_step in pairwise(steps)):
             return None
         work_of_steps, total, known_launches = _WorkOfSteps(steps), 0, 0
@@ -143,7 +143,7 @@ class Launches:
 
 
 class _WorkOfSteps:
-    """Finds the spans of the work that was launched in each step."""
+    """Finds the span of each step's work."""
 
     def __init__(self, steps: Sequence[Interval]) -> None:
         self._steps = steps

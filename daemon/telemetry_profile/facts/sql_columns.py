@@ -51,7 +51,7 @@ def add_calls(
     expressions: Sequence[str | None],
     names: Mapping[object, str] | None = None,
 ) -> None:
-    """Add the calls in a table. `expressions` are the SQL for their begin, end and name."""
+    """Add the calls in a table. `expressions` are SQL for the begin, the end and the name."""
     begin, end, name = expressions
     if begin and end and name:
         where = f"WHERE typeof({begin}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {begin} GROUP BY {name}"

@@ -45,7 +45,7 @@ class Sample:
 
 @dataclass(slots=True)
 class CardHistory:
-    """The samples and the errors of one card. An error is (time, message)."""
+    """The samples and the errors of one card. Each error is a pair of time and message."""
 
     node: str
     device: str
@@ -61,7 +61,7 @@ class CardHistory:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledCard:
-    """A card in the profile. `begin` and `end` are the Unix times of its profiling."""
+    """A profiled card. Its profile lasts from `begin` to `end`, in Unix time."""
 
     card: Card
     rank: int | None
@@ -70,7 +70,7 @@ class ProfiledCard:
 
 
 def telemetry_of(profiled_card: ProfiledCard, histories: Sequence[CardHistory]) -> CardTelemetry | None:
-    """Return the telemetry of the only matching card, or None."""
+    """Return the telemetry of the card. None means that no history or several histories match."""
     for match, is_match in _MATCHERS:
         matches = [history for history in histories if is_match(profiled_card, history)]
         if len(matches) == 1:
@@ -81,7 +81,7 @@ def telemetry_of(profiled_card: ProfiledCard, histories: Sequence[CardHistory]) 
 
 
 def _same_index(profiled_card: ProfiledCard, history: CardHistory) -> bool:
-    """Return whether the indices match, and nothing else identifies the profiled card."""
+    """Return whether the indices match. Cards with a UUID or an address never match."""
     card = profiled_card.card
     return not (card.uuid or card.bus_id) and card.index is not None and history.device == str(card.index)
 

@@ -46,7 +46,7 @@ _PARTS = (
 
 
 def step_counts_of(member: Member, job_id: str) -> StepCounts | None:
-    """Return the step counts of a rank. None means that it has no card or no complete steps."""
+    """Return a rank's step counts, or None if it has no card or no complete steps."""
     device = member.device
     steps = [step for step in device.steps if not (step.is_mean or step.is_cut)]
     card_name = _name_of_card(device.card)

@@ -117,7 +117,7 @@ Read = Callable[[ProfileFile], Outcome]
 
 
 def read_all(files: Sequence[ProfileFile], read: Read, processes: int | None = None) -> Generator[Outcome, None, None]:
-    """Read each file in a process, and yield the outcomes. Closing the generator kills the processes."""
+    """Read each file in a process of its own, and yield the outcomes. Closing the generator kills the processes."""
     waiting = deque(files)
     running: dict[Connection, tuple[ProfileFile, BaseProcess]] = {}
     process_limit = processes or len(os.sched_getaffinity(0))

@@ -148,7 +148,7 @@ def _read_member(name: str, window: Window, damage: Damage) -> Iterator[_Key | l
 
 
 def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
-    """Yield blocks of events. An empty block comes first, so that empty lists are noticed, too."""
+    """Yield the events in blocks. The first block is empty, so that an empty list is noticed, too."""
     count = 0
     yield []
     while count < _MAX_EVENTS:
@@ -171,7 +171,7 @@ def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
 
 
 def _read_stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
-    """Decode events one by one. Return them, and whether they end the list."""
+    """Decode events one by one. Return the events, and whether the list ends with them."""
     text = _text(window.data)
     decoded = decode_singly(text)
     window.data = _bytes(text[decoded.consumed :])

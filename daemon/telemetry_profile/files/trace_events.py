@@ -62,7 +62,7 @@ class Event(msgspec.Struct, gc=False):
         return arguments if isinstance(arguments, dict) else {}
 
     def correlation(self) -> int | None:
-        """Return the number that a launch and its work have in common."""
+        """Return the correlation ID, which links a launch to its work."""
         match = _CORRELATION.search(self.encoded_args)
         return int(match[1]) if match else None
 
@@ -176,7 +176,7 @@ class UnreadableError(MalformedError):
 
 @dataclass(slots=True)
 class SingleEvents:
-    """Events that were decoded singly. `consumed` counts characters."""
+    """Events that were decoded one by one. `consumed` counts characters."""
 
     events: list[Event]
     consumed: int = 0
@@ -185,7 +185,7 @@ class SingleEvents:
 
 
 def decode_singly(text: str) -> SingleEvents:
-    """Decode events one after the other. `text` must begin with an event."""
+    """Decode events one by one. `text` must begin with an event."""
     decoded = SingleEvents([])
     while True:
         decoded.consumed = _skip_pattern(_SEPARATORS, text, decoded.consumed)

@@ -48,7 +48,7 @@ _DATA_WAIT = "Data_aug Bound"
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A task or collective that may be needed at the end of the file."""
+    """A task or collective, kept until the whole file has been read."""
 
     work: Work
     process: int | str
@@ -113,7 +113,7 @@ class _Reader:
         return "ascend-collectives" if self._collectives else "ascend-iterations"
 
     def _only_measured(self, device: Device) -> Device:
-        """Return the device without the values that this file does not determine."""
+        """Return the device without the values that this file does not measure."""
         if self._is_complete:
             return device
         compute_ns = device.split.compute_ns if self._hardware_pids else None

@@ -9,7 +9,7 @@ from telemetry_profile.format_contract import Clue, Refusal
 
 
 def _file_predicate(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[Clue], bool]:
-    """Return a function that checks a file's beginning or the ending of its name."""
+    """Return a function that matches files by their first bytes or the ending of their names."""
     return lambda clue: clue.head.startswith(beginnings) or clue.name.lower().endswith(endings)
 
 

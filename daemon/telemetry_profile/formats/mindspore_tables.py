@@ -112,7 +112,7 @@ def _cluster_split(row: Mapping[str, str]) -> Split | None:
 
 
 def _step_name(cell: str) -> str:
-    """Return the step name for a cell, or "" for other text."""
+    """Return a step's name, or "" if the cell contains no step."""
     if cell in ("-", "0"):
         return _MEAN
     return f"step {cell}" if count_of(cell) is not None else ""

@@ -89,7 +89,7 @@ def _is_of_device(table: Table, row: Row) -> bool:
 
 
 def _add_execution(name: str, row: Row, timeline: Timeline) -> None:
-    """Add an execution on a device or a host call to the timeline."""
+    """Add a host call, or an execution on a device, to the timeline."""
     device = _DEVICE.match(row.text("device").strip())
     if device is None:
         timeline.add_call(name, row.time("length"))

@@ -93,7 +93,7 @@ def _add_row(row: Row, begin: int, length: int, timeline: Timeline) -> str:
 
 
 def _agent_of_copy(row: Row) -> str:
-    """Return the target of a copy or, for a copy to the host, its source."""
+    """Return the copy's target, or its source if the target is the host."""
     ends = (row.text("target"), row.text("source"))
     return ends[1] if row.text("name").upper().endswith(("DEVICE_TO_HOST", "DTOH")) else ends[0]
 
@@ -106,7 +106,7 @@ def _add_card(agent: str, timeline: Timeline) -> str:
 
 
 def _only_measured(device: Device, works: set[str]) -> Device:
-    """Drop the values that need kernels or copies if the file does not contain them."""
+    """Drop the values that need kernels or copies, if the file contains none."""
     if "copy" not in works:
         return device.without("copy_ns", "exposed_copy_ns", "idle_ns")
     if works & {"compute", "communication"}:

@@ -75,7 +75,7 @@ class _ProcessReader:
                 self._timeline.set_card(key, card, process=self._suffix)
 
     def _card_key(self, *agents: object) -> Hashable:
-        """Return the key of the first agent that is a card, else a key for an unknown card."""
+        """Return the key of the first agent that is a card. If there is none, return a key for an unknown card."""
         agent_ids = [integer(agent) for agent in agents]
         unknown_card = self._suffix, agent_ids[0]
         return next((self._cards[agent_id] for agent_id in agent_ids if agent_id in self._cards), unknown_card)
@@ -105,7 +105,7 @@ class _ProcessReader:
         add_calls(self._timeline, self._tables, table, expressions, functions)
 
     def _marker_text(self, event: object) -> str:
-        """Return the text of a marker from its event. Older versions store it there."""
+        """Return the marker's text from its event, where older versions store it."""
         query = f"SELECT extdata FROM {quoted(f'rocpd_event{self._suffix}')} WHERE id = ?"  # noqa: S608  # a quoted name
         rows = self._tables.rows(query, (integer(event) or 0,))
         return next((text(_value_in(text(extdata), "message")) for (extdata,) in rows), "")

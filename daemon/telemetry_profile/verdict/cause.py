@@ -51,7 +51,7 @@ class Verdict:
 
     @property
     def is_slow(self) -> bool:
-        """Return whether something other than computation was found to make the step slow."""
+        """Return whether a cause other than computation was found."""
         return self.cause not in ("compute", "unknown")
 
 
@@ -111,7 +111,7 @@ class Evidence:
 
     @property
     def small_kernel_ratio(self) -> float | None:
-        """Return the share of a step for small kernels, if they take most of the compute time."""
+        """Return the small kernels' share of a step, or None if they take less than half of the compute time."""
         compute, kernels = self.ratio("compute_ns"), [kernel for kernel in self.kernels if kernel.work == "compute"]
         total_ns = sum(kernel.total_ns for kernel in kernels)
         small_ns = sum(kernel.total_ns for kernel in kernels if _is_small(kernel))
@@ -119,7 +119,7 @@ class Evidence:
 
 
 class _CauseRow(NamedTuple):
-    """One possible cause: its smallest relevant share, and functions to compute and describe it."""
+    """A possible cause, which counts if its share is at least `min_share`."""
 
     cause: Cause
     min_share: float
@@ -129,7 +129,7 @@ class _CauseRow(NamedTuple):
 
 
 def _idle_excluding_data_wait(evidence: Evidence, *, in_gaps: bool) -> float | None:
-    """Return the idle share in long gaps or outside them, not counting the wait for data."""
+    """Return the idle share without the wait for data. `in_gaps` selects long gaps or the rest."""
     idle = evidence.ratio("idle_ns")
     if idle is None:
         return None
@@ -146,7 +146,7 @@ def _data_sentence(evidence: Evidence, share: float) -> str:
 
 
 def _largest_data_hint(evidence: Evidence) -> Hint | None:
-    """Return the data hint with the largest share, or None if the wait was measured."""
+    """Return the data hint with the largest share, or None if the wait for data was measured."""
     if evidence.total("data_wait_ns") is not None:
         return None
     hints = (hint for hint in evidence.hints if hint.cause == "data")

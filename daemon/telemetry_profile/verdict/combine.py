@@ -149,7 +149,7 @@ def _group_by_card(parts: Sequence[_DeviceInFile]) -> list[list[_DeviceInFile]]:
 
 
 def _rank_keys(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
-    """Yield each part's rank, with the part's folder if several jobs may have this rank."""
+    """Yield each part's rank. If several jobs may have this rank, add the part's folder."""
     untimed = (part for part in parts if part.device.begin_ns is None and _has_content(part.device))
     results = {
         (part.device.rank, part.file.facts.format, work, part.result_folder)
@@ -191,7 +191,7 @@ def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
 
 
 def _is_of_other_program(part: _DeviceInFile, other: _DeviceInFile) -> bool:
-    """Return whether the totals differ although both files are of the same kind."""
+    """Return whether two files of the same kind have different totals."""
     totals = [sum(kernel.total_ns for kernel in item.device.kernels if kernel.work != "copy") for item in (part, other)]
     has_other_total = all(totals) and max(totals) - min(totals) > max(totals) // 50
     return has_other_total and _kind_of_file(part.file) == _kind_of_file(other.file)
@@ -377,7 +377,7 @@ def _ranks_of_nodes(files: Iterable[FileFacts]) -> _Ranks:
 
 
 def _with_ranks(file: FileFacts, ranks: _Ranks) -> FileFacts:
-    """Set the ranks of the file's devices, given the ranks of each node's cards."""
+    """Set the ranks of the file's devices. `ranks` maps each node's cards to ranks."""
     folders, facts = file.folders, file.facts
     if _CLUSTER not in folders[:-1] or not facts.devices:
         return file

@@ -19,7 +19,7 @@ _IDLE_REASONS = frozenset({"idle", "gpu_idle", "none", "applications_clocks", "a
 
 
 class Throttling(NamedTuple):
-    """A throttled card. `loss` is the largest share of a step that throttling can have cost."""
+    """A throttled card. `loss` is the largest share of a step that throttling may have cost."""
 
     share: float
     text: str

@@ -54,7 +54,7 @@ class UsualStep:
 
 
 def comparable_ranks(ranks: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
-    """Return the ranks with known times. If this excludes any rank, also return their names."""
+    """Return the ranks with known times, and a text with their names if other ranks are left out."""
     timed = [rank_step for rank_step in ranks if rank_step.split.span_ns and rank_step.split.compute_ns is not None]
     if len(timed) in (0, len(ranks)):
         return ranks, ""
@@ -118,7 +118,7 @@ def mean_split(splits: Sequence[Split]) -> Split:
 
 
 def _without_bad_wait(split: Split) -> Split:
-    """Return the split. Drop its wait time if it exceeds the span."""
+    """Return the split, without its wait time if that exceeds the span."""
     if split.wait_ns is not None and split.span_ns is not None and split.wait_ns > split.span_ns:
         return replace(split, wait_ns=None)  # the wait was summed over concurrent streams
     return split

@@ -53,7 +53,7 @@ def document(
 
 
 def with_processes(data: dict[str, Any], snapshot: Snapshot, command_lines: Mapping[int, str]) -> dict[str, Any]:
-    """Return the document `data` with the snapshot's processes. `command_lines` are given by PID."""
+    """Return the document with the snapshot's processes. `command_lines` maps process IDs to command lines."""
     processes_by_device = {
         clean(device.id): [
             {

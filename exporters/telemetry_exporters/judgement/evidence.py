@@ -137,7 +137,7 @@ def recovery_action(view: DeviceView) -> list[str]:
 
 
 def health(*states: str) -> Evidence:
-    """Return a function that finds these health states."""
+    """Return a function that finds the health states in `states`."""
     return lambda view: [state for state in view.active("health") if state in states]
 
 
@@ -152,7 +152,7 @@ def if_one(metric: str, word: str) -> Evidence:
 
 
 def uncorrected_errors(view: DeviceView) -> list[str]:
-    """Return `uncorrected errors` if the memory had any such errors."""
+    """Return `uncorrected errors` if the memory has had uncorrected errors."""
     return ["uncorrected errors"] if any(view.numbers("ecc_uncorrected_total").values()) else []
 
 
@@ -209,7 +209,7 @@ def links_down(view: DeviceView) -> list[str]:
 
 
 def links_without_peer(view: DeviceView) -> list[str]:
-    """Return a text such as `2 links down` if these links may have no peer."""
+    """Return a text such as `2 links down` if some links are down, but as many as usual are up."""
     down_count = len(view.numbers("link_up")) - len(view.active("link_up"))
     is_any_up = any(view.model.links_up)
     return [_down_words(down_count)] if down_count > 0 and is_any_up and not links_down(view) else []

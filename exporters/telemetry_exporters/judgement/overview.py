@@ -148,7 +148,7 @@ def temperature(device: MergedDevice) -> Value | None:
 
 
 def source_condition(source: SourceStatus) -> Finding:
-    """Return the state of a source as a finding."""
+    """Return the source's state as a finding, with a remedy if it is bad."""
     state_text = f"{source.state}: {source.reason}" if source.reason else source.state
     severity = _SOURCE_SEVERITIES.get(source.state, Severity.QUIET)
     return Finding(state_text.replace("_", " "), severity, _source_remedy(source) if severity is Severity.BAD else "")
@@ -276,7 +276,7 @@ def device_list(devices: Iterable[MergedDevice]) -> str:
 
 
 def _label_ranges(labels: Sequence[str]) -> Iterator[str]:
-    """Yield the labels, with successive numbers merged into ranges."""
+    """Yield the labels, with consecutive numbers merged into ranges."""
     start = 0
     for end in range(1, len(labels) + 1):
         if end < len(labels) and labels[end] == _next_label(labels[end - 1]):
@@ -301,7 +301,7 @@ _FIGURES: tuple[tuple[str, Callable[[DeviceRow], Value | None], Callable[[Sequen
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A node's device counts and the values that its tiles combine."""
+    """A node's device counts, and the values from which tiles are computed."""
 
     whole_count: int
     up_count: int

@@ -111,7 +111,7 @@ _SeriesByKey = defaultdict[str, list[Series]]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A metric with its series: at least one, and no duplicates."""
+    """A metric with its series. There is at least one series, and no duplicates."""
 
     metric: Metric
     series: tuple[Series, ...]

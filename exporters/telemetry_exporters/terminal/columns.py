@@ -37,7 +37,7 @@ _DIGITS = re.compile(r"(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The text of a row in a column."""
+    """One cell of a list: a text and its style."""
 
     text: str
     style: Style = Style.PLAIN
@@ -247,8 +247,8 @@ DEVICE_COLUMNS: tuple[Column[DeviceRow], ...] = (
 )
 
 
-def for_vendors(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tuple[Column[_T], ...]:
-    """Make VENDOR always visible if there are several vendors."""
+def with_visible_vendor(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tuple[Column[_T], ...]:
+    """Return the columns. If there are several vendors, VENDOR is always visible."""
     if len(vendors) < 2:
         return tuple(columns)
     return tuple(replace(column, priority=-1) if column.heading == VENDOR.heading else column for column in columns)
@@ -288,7 +288,7 @@ def _min_width(column: Column[_T], full_width: int, free_width: int) -> int:
 
 
 def _grow_texts(columns: Sequence[Column[_T]], full_widths: _Widths, widths: _Widths, limit: int) -> None:
-    """Widen columns of cut text as far as possible, in order of priority."""
+    """Widen columns with cut texts as far as possible, in order of priority."""
     for index in sorted(
         (index for index in widths if not columns[index].max_width), key=lambda index: columns[index].priority
     ):

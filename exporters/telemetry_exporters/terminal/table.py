@@ -17,7 +17,7 @@ from telemetry_exporters.terminal.columns import (
     Cell,
     Column,
     fit_columns,
-    for_vendors,
+    with_visible_vendor,
 )
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import cut, display_width, pad_left, pad_right, wrapped
@@ -116,7 +116,7 @@ def _trouble_lines(trouble: overview.Trouble, width: int, colour: Colour) -> Ite
 
 
 def _device_lines(rows: tuple[overview.DeviceRow, ...], limit: int, colour: Colour) -> list[str]:
-    columns = for_vendors(_COLUMNS if limit else _USUAL_COLUMNS, {row.device.vendor for row in rows})
+    columns = with_visible_vendor(_COLUMNS if limit else _USUAL_COLUMNS, {row.device.vendor for row in rows})
     cells = [[column.cell(row) for row in rows] for column in columns]
 
     def full_width(index: int) -> int:

@@ -94,13 +94,13 @@ def by_card(promql: str) -> Query:
 
 
 def card_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return one query per (PromQL, legend), followed by a `not_reported_query`."""
+    """Return a query for each (PromQL, legend), and a `not_reported_query` at the end."""
     queries = [query(promql, f"{{{{device}}}} {legend}".rstrip()) for promql, legend in series]
     return (*queries, not_reported_query(*_card_selectors(series)))
 
 
 def node_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return one query per (PromQL, legend) for the chosen nodes, followed by a `not_reported_query`."""
+    """Return a query for each (PromQL, legend) on the chosen nodes, and a `not_reported_query` at the end."""
     return (*(node_query(promql, legend) for promql, legend in series), not_reported_query(*_card_selectors(series)))
 
 
@@ -109,7 +109,7 @@ def _card_selectors(series: Sequence[tuple[str, str]]) -> Iterable[str]:
 
 
 def not_reported_query(*selectors: str) -> Query:
-    """Return a query that shows which models report none of these series."""
+    """Return a query for the models that report none of the selected series."""
     any_selector = " or ".join(selectors)
     return by_model(
         f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1"

@@ -34,7 +34,7 @@ _POWER = "accelerator:power_watts:rate5m"
 
 
 def _above_mean(series: str) -> str:
-    """Return an expression for a card's difference from the mean of its model in the node."""
+    """Return an expression for a card's difference from the node's mean for this model."""
     return f"({series} - on ({MODEL_IN_NODE}) group_left () avg by ({MODEL_IN_NODE}) ({series}))"
 
 
@@ -235,7 +235,7 @@ def _slower_than_peers(peers: _Peers) -> str:
 
 
 def _busy_average(name: str, peers: _Peers) -> str:
-    """Return the half-hour average of a ratio for cards that were mostly busy."""
+    """Return an expression for a ratio's average over half an hour. Only mostly busy cards are included."""
     series = peers.ratio_template.format(name)
     return f"(avg_over_time({series}[30m]) and on ({peers.labels}) count_over_time({series}[30m]) >= $busy_minutes)"
 

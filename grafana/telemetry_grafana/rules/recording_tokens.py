@@ -42,7 +42,7 @@ def _per_watt(tokens: str, watts: str) -> str:
 
 
 def _model_sum(series: str) -> str:
-    """Return an expression for the sum over a model's pods whose power is known."""
+    """Return an expression that sums a series for each model, without pods whose power is unknown."""
     return f"sum by ({_MODEL}) ({series} and on ({_POD_MODEL}) {WATTS})"
 
 

@@ -50,7 +50,7 @@ class Alert:
 
     @property
     def prometheus_expression(self) -> str:
-        """Return the condition, except on nodes where a recent maintenance may have caused it."""
+        """Return the condition without nodes where recent maintenance may have caused it."""
         if not self.counted_over_seconds:
             return self.promql
         ended = f"(last_over_time({MAINTENANCE_END}[1h]) > time() - {self.counted_over_seconds}) <= time()"
@@ -58,7 +58,7 @@ class Alert:
 
     @property
     def grafana_expression(self) -> str:
-        """Return the condition, except on nodes that are or recently were in maintenance."""
+        """Return the condition without nodes that are, or recently were, in maintenance."""
         if "{instance}" not in self.summary:
             return self.promql
         until = f"time() - {self.counted_over_seconds}" if self.counted_over_seconds else "time()"

@@ -26,7 +26,7 @@ CAPTURE_SCHEMA = "telemetry.capture/1"
 
 @dataclass(frozen=True, slots=True)
 class DescribedParser:
-    """The declaration of a parser in another process: all attributes of the Parser protocol except `parse`."""
+    """A parser in another process: all attributes of the Parser protocol except `parse`."""
 
     contract_version: int
     name: str

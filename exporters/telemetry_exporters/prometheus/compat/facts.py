@@ -59,7 +59,7 @@ def partition_number(context: DeviceContext) -> str:
 
 
 def fact(*names: str) -> Fact:
-    """Use the first of these facts that is known, or an empty string."""
+    """Use the first known fact in `names`, or an empty string."""
     return or_empty(lambda context: next(filter(None, map(context.fact, names)), ""))
 
 

@@ -260,7 +260,7 @@ def _is_computed(sample: Sample) -> bool:
 
 
 def _number_positions(samples: Iterable[Sample], value_count: int, constant_count: int) -> Iterator[int]:
-    """Yield the position of each sample's number in a row of values, constants and sums."""
+    """Yield the index of each sample's number. The numbers are the values, then the constants, then the sums."""
     next_constant, next_sum = value_count, value_count + constant_count
     for sample in samples:
         if _is_computed(sample):

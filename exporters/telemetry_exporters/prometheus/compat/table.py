@@ -74,7 +74,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class FirstOf:
-    """The first of these readings that the device has."""
+    """A formula that uses the first reading that the device has."""
 
     readings: tuple[str, ...]
 
@@ -123,7 +123,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class PerLabelValue(_MetricFormula):
-    """One sample per label value, renamed for the other exporter."""
+    """One sample per label value. `new_name` renames the values."""
 
     label: str
     new_name: Callable[[str], str | None] = str
@@ -236,7 +236,7 @@ Formula = (
 
 
 def first_of(*readings: str) -> FirstOf:
-    """Return the formula for the first of these readings that the device has."""
+    """Return a formula that uses the first reading that the device has."""
     return FirstOf(readings)
 
 

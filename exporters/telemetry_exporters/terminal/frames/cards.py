@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import DeviceRow, as_number, source_condition
 from telemetry_exporters.judgement.verdict import Severity
-from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, Cell, Column, for_vendors
+from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, Cell, Column, with_visible_vendor
 from telemetry_exporters.terminal.frames.drawing import Glyphs, Window, bar, scale_of, sparkline
 from telemetry_exporters.terminal.frames.lines import Body, body_of_lines, message_body, wrapped
 from telemetry_exporters.terminal.frames.listing import Listing, past_columns
@@ -117,7 +117,7 @@ def _listing(scene: Scene) -> Listing[Card]:
             replace(column, priority=15, min_width=0) if column.heading == "MODEL" else column for column in columns
         )
     return Listing(
-        for_vendors(columns, {row.device.vendor for row in scene.rows}),
+        with_visible_vendor(columns, {row.device.vendor for row in scene.rows}),
         lambda card: card.row.device.id,
         _search_text,
         _severity_rank,
@@ -157,6 +157,6 @@ def _body_without_devices(scene: Scene, width: int) -> Body:
 
 
 def chosen_card(state: State, scene: Scene) -> Card | None:
-    """Return the chosen card, by default the worst of the node."""
+    """Return the chosen card, by default the node's worst card."""
     cards = sorted(cards_of(scene, state.glyphs), key=_severity_rank)
     return next((card for card in cards if card.row.device.id == state.card), cards[0] if cards else None)

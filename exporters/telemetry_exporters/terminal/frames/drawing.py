@@ -59,7 +59,7 @@ def bar(ratio: float, width: int, glyphs: Glyphs) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The half hour before the slot `end`. `phase` aligns the edges of its parts."""
+    """The half hour before the slot `end`. `phase` shifts the boundaries of its parts."""
 
     end: int
     phase: int
@@ -74,7 +74,7 @@ class Window:
 
 
 def maxima(series: Series, window: Window, width: int) -> list[float]:
-    """Return the highest number in each part of the window. A part that is at least half gaps yields NaN."""
+    """Return the highest number in each part of the window, or NaN for a part with too many gaps."""
     return [_highest_number(series.highest[max(first, 0) : max(end, 0)]) for first, end in window.parts(width)]
 
 

@@ -135,7 +135,7 @@ def _start_filtering(state: State, _: Size) -> State:
 
 
 def _sort_by_next(step: int) -> Callable[[State, Size], State]:
-    """Return an action that sorts by another column, `step` columns further."""
+    """Return an action that sorts by the column `step` positions after the current one."""
 
     def action(state: State, size: Size) -> State:
         choices = ("", *layout(state, size).body.headings)
@@ -147,7 +147,7 @@ def _sort_by_next(step: int) -> Callable[[State, Size], State]:
 
 
 def _sort_by(*prefixes: str) -> Callable[[State, Size], State]:
-    """Return an action that sorts by the first column whose heading starts with a prefix."""
+    """Return an action that sorts by the first column whose heading starts with one of `prefixes`."""
 
     def action(state: State, size: Size) -> State:
         headings = layout(state, size).body.headings

@@ -37,7 +37,7 @@ class Listing(Generic[_T]):
         return tuple(by_group.values())
 
     def body(self, items: Iterable[_T], options: ViewOptions, chosen: str | None, width: int, glyphs: Glyphs) -> Body:
-        """Return the filtered, sorted items. The item `chosen` is highlighted."""
+        """Return a view of the filtered, sorted items. The item `chosen` is highlighted."""
         shown_items = self._sort(self._filter(items, options.filter), options)
         keys = [self.key(item) for item in shown_items]
         index = None if chosen is None or not keys else keys.index(chosen) if chosen in keys else 0
@@ -49,7 +49,7 @@ class Listing(Generic[_T]):
         return [item for item in items if all(_matches(word, f" {self.search_text(item)}".lower()) for word in words)]
 
     def _headings_with_arrow(self, options: ViewOptions) -> Mapping[str, str]:
-        """Map the headings of the sorted group to headings with an arrow."""
+        """Map each heading in the sorted group to the same heading with an arrow."""
         column = next((column for column in self.columns if options.sort and column.heading == options.sort), None)
         if column is None:
             return {}

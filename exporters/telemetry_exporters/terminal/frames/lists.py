@@ -163,7 +163,7 @@ class ProcessRow:
 
 
 def _command(row: ProcessRow) -> str:
-    """Return the command line, else the program. A program that equals the name is omitted."""
+    """Return the command line, else the program if it differs from the process name."""
     process = row.process
     if row.running is not None and row.running.command_line:
         return row.running.command_line

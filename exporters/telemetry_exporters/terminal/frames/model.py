@@ -181,7 +181,7 @@ class NodeContent:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A node at present, or in a past slot."""
+    """A node at present or in a past slot."""
 
     node: NodeState
     content: NodeContent | None
