@@ -41,7 +41,7 @@ _LOOK_BACK_SECONDS = 600
 
 def recording_rules() -> str:
     """Return the content of deploy/prometheus/rules/telemetry-recording.yml."""
-    series = recorded_labels()  # of all groups, because a rule may read a later rule's previous result
+    series = recorded_labels()  # the series of all groups, because a rule may read a later rule's previous result
     groups = []
     for group in GROUPS:
         rules = [{"record": rule.name, "expr": check_query(rule.expression, series)} for rule in group.rules]

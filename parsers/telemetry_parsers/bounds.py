@@ -23,7 +23,7 @@ MAX_TEXT_LENGTH = 1024
 # The maximum numbers of remembered devices per vendor: lost devices, and devices whose sources all fail.
 MAX_LOST = 128
 MAX_UNKNOWN = 256
-MAX_REMEMBERED = 2048  # missing devices of all vendors, in the state file
+MAX_REMEMBERED = 2048  # the maximum number of missing devices of all vendors in the state file
 
 # Limits on other state that the merge keeps.
 MAX_EVENT_CODES = 64  # per device

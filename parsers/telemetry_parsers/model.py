@@ -231,7 +231,7 @@ class Health:
     reason: Reason | None = None
     detail: str = ""
     attempted: float = 0.0
-    attempted_monotonic: float = 0.0  # the same time in monotonic seconds, like `expires` and `fails_since`
+    attempted_monotonic: float = 0.0  # the time `attempted` in monotonic seconds, like `expires` and `fails_since`
     expires: float = 0.0
     seconds: float = 0.0
     last_success: float | None = None

@@ -15,7 +15,7 @@ from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS, is_main_sens
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot
 from telemetry_parsers.readings import Readings, Shape
 
-# Maps each metric to the pairs (label, index of the label's value in `Readings.values`).
+# Maps each metric to its labels: (label, index of the label's value in `Readings.values`).
 Positions = Mapping[str, tuple[tuple[str, int], ...]]
 
 

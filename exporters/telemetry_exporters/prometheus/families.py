@@ -167,7 +167,7 @@ def _device_series_names(
     labels = (*identity, *owner)
     shared = SharedLabels(labels)
     if device.up is not None:
-        yield "info", SharedLabels((*identity, *info_labels(device))), ""  # continues after a change of owner
+        yield "info", SharedLabels((*identity, *info_labels(device))), ""  # a new owner does not end this series
         yield "up", shared, ""
     else:
         yield "unread", shared, ""

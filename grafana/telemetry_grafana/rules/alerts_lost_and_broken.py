@@ -100,7 +100,7 @@ def _with_last_value(selector: str) -> str:
 
 
 _OTHER_CODES = 'code!~"$xid_critical|$xid_application|$own_alert"'
-# An open Xid is reported only if it has occurred again, or was not open in the 6 hours before. The increase alone
+# An open Xid is reported only if it has occurred again, or was not open in the 6 hours before. `increase` alone
 # would miss new Xids, because Prometheus does not count the first sample of a series as an increase.
 _OCCURRED_AGAIN = f'increase(accelerator_events_total{{code=~"xid_.*",{_OTHER_CODES}}}[$event_window]) > 0'
 _OPEN_BEFORE = 'last_over_time(accelerator_event_open{code=~"xid_.*"}[6h] offset $event_window)'

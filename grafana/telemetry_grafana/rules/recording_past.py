@@ -13,7 +13,7 @@ _MAINTENANCE = Recording(
     f"max by ({NODE}) (last_over_time((timestamp({_ENDS_IN}) + {_ENDS_IN})[5m:15s])"
     # The remaining seconds should count down. A constant value is ignored: it may come from an old textfile.
     f" unless ({_ENDS_IN} == {_ENDS_IN} offset 5m))"
-    # A node that is off exposes nothing, so its recorded end is kept until a day after that time.
+    # A node that is off exposes nothing, so the recorded end of its maintenance is kept for one more day.
     f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
     "The end of a node's maintenance by Prometheus' clock. The series continues even if the node is off.",
     NODE,

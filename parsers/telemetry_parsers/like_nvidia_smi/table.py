@@ -32,12 +32,12 @@ class CardTableShape:
     columns: Mapping[str, Column]
     opening: frozenset[str]  # headings that the first heading line must contain
     banner: re.Pattern[str]
-    versions: tuple[tuple[str, re.Pattern[str]], ...]  # (`tool_version`, `driver` or a fact, its pattern)
+    versions: tuple[tuple[str, re.Pattern[str]], ...]  # (name of a version or fact, its pattern)
     expected_starts: tuple[str, ...] = ()  # the beginnings of other lines that are not errors
     lists_processes: bool = True
     other_titles: tuple[str, ...] = ()  # lower-case titles of tables between the cards and the processes
     wraps_models: bool = False  # long model names continue in the next lines
-    # The tool always prints a process table last, which shows that no card is missing.
+    # True if the tool always prints a process table last, which shows that no card is missing.
     ends_with_processes: bool = False
     separator: str = ""  # only the rules between cards contain this text, not the rule below the last card
 

@@ -8,7 +8,7 @@ from telemetry_parsers.combining import canonical_uuid
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Claim, DeviceName, NameKind
 
-# Maps each kind of device name to the facts that contain the device's number, for example in `renderD128`.
+# Maps each kind of device name to the device's facts that may contain such a name.
 _FACTS: Mapping[NameKind, tuple[str, ...]] = {
     "minor": ("minor",),
     "render": ("render_node",),

@@ -145,7 +145,7 @@ def _create_sighting(newest_list: _NewestList, position: int, other_reports: Seq
 
 def _sort_key(report: SourceReport) -> tuple[float, float, str]:
     """Return a sort key: short intervals first, then the newest reports with processes."""
-    # Other reports are not sorted by time, so that readings keep their positions when polls take turns.
+    # Reports without processes are not sorted by time, so that readings keep their positions if polls take turns.
     return report.interval, -report.taken if report.report.processes else 0.0, report.poll
 
 

@@ -17,7 +17,7 @@ class MergeState:
     seen: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     # Maps (vendor, UUID or address) of each unconfirmed device to the reports that list it.
     witnesses: Mapping[tuple[str, str], frozenset[tuple[str, str, float]]] = field(default_factory=dict)
-    forgotten: Mapping[tuple[str, str], int] = field(default_factory=dict)  # numbers of devices by (vendor, source)
+    forgotten: Mapping[tuple[str, str], int] = field(default_factory=dict)  # maps (vendor, source) to a device count
     # Maps each (vendor, index space) to devices by index. These devices contain only the learnt address and UUID.
     learnt: Mapping[tuple[str, str], Mapping[int, Device]] = field(default_factory=dict)
     counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)  # maps (id, metric, label) to the source

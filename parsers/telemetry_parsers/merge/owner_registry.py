@@ -46,7 +46,7 @@ def _kernel_memory(task: Task, bus_id: str | None) -> float | None:
 
 # If sources report the same owner with different kinds, the first kind in this order is used.
 _KIND_ORDER: Mapping[OwnerKind, int] = {"pod": 0, "job": 1, "container": 2, "service": 3, "user": 4, "others": 5}
-# The prefix of pod keys. They are compared last, because all containers of a pod have the same key.
+# The prefix of pod keys. These keys are compared last, because all containers of a pod have the same pod key.
 _POD_KEY = "pod:"
 # The kinds of owners whose processes run as the owner's user. Containers often run as root.
 _RUN_AS_OWNER = frozenset({"job", "user"})

@@ -132,7 +132,7 @@ def update(
     wall_time: float,
 ) -> Presence:
     """Compare the current lists with the remembered devices, and return the new presence."""
-    # The lists of `numbering_sources` contain only indices, so they do not show whether an address is missing.
+    # `numbering_sources` list only indices, so their lists do not show that a device with an address is missing.
     seen = {device.identity.id: _listed_identity(device) for device in devices}
     previous: Mapping[str, Identity] = {identity.id: identity for identity in state.identities}
     returned = [

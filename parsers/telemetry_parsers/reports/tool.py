@@ -142,7 +142,7 @@ class Tool:
     wording: Wording = problem_by_metric  # returns the problem text for a bad number
     quiet_statuses: frozenset[int] = frozenset()  # exit statuses that are ignored if there is output
     per_device: DeviceTool | None = None  # for a tool that reports one device per call
-    # If true, other tools' texts are rejected first, because they may have the shapes that are then tried.
+    # If true, other tools' texts are rejected before the shapes are tried, because they may have the same shapes.
     marks_first: bool = True
     refusals: tuple[Refusal, ...] = ()  # tried before `errors` if a text contains no devices
     remnants: tuple[Refusal, ...] = ()

@@ -113,7 +113,7 @@ def _create_device(
         vendor=vendor_of(card.texts) or default_vendor,
         index=card.index,
         model=_model_name(card),
-        # On BW cards, hy-smi prints the serial number as the unique id, although it is not unique.
+        # On BW cards, hy-smi prints the serial number as the unique id, although this number is not unique.
         uuid=uuid if uuid != serial else None,
         bus_id=card.bus,
         partition=partition_name,

@@ -59,7 +59,7 @@ def amd_list_in(lines: Sequence[Line]) -> AmdProcessList | None:
             process = _continue_list(process, line, amd_list)
         elif line.ended:
             _read_other_line(line, amd_list)
-    # If neither processes nor the message that there are none follow the title, the list is missing.
+    # The list is missing if the title is followed neither by processes nor by a "no processes" message.
     amd_list.stray_line = amd_list.stray_line or amd_list.open_title
     return amd_list if amd_list.processes or amd_list.is_complete or amd_list.open_title is not None else None
 

@@ -162,7 +162,7 @@ def _block_entries(row: re.Match[str], table: _Table, where: str) -> list[Entry]
     if first_count is None or not table.first_count_kind:
         return state_entries
     if table.first_count_kind == "uncorrectable" and first_count != second_count:
-        # The order is unknown: up to ROCm 5.7, the headings of these columns are swapped (rocm_smi.py, showRasInfo).
+        # The order is unknown, because ROCm up to 5.7 swaps the headings of these columns (rocm_smi.py, showRasInfo).
         first_count = second_count = f"{first_count} or {second_count} (some versions swap these headings)"
     counts = (("correctable", first_count), ("uncorrectable", second_count))
     return [*state_entries, *(Entry(f"{name} RAS {kind}", count, where) for kind, count in counts)]

@@ -62,7 +62,7 @@ def table_headings(line: Line) -> list[str]:
     names = words[1:] if words[:1] == ["TIMESTAMP"] else words
     is_heading = (
         names[:1] == ["GPU"]
-        and line.text.isupper()  # the headings of rocm-smi have lower-case letters
+        and line.text.isupper()  # excludes rocm-smi, whose headings contain lower-case letters
         and any(name in _HEADINGS or name in _PROCESS_HEADINGS for name in names[1:])
     )
     return words if is_heading and all(name not in _PROCESS_HEADINGS for name in names[1:2]) else []
