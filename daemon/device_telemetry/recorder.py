@@ -52,7 +52,7 @@ class Recorder(ContextDecorator):
         self._open_sections: list[str] = []
         self._condition = threading.Condition()
         self._last_sample: Sample | None = None
-        # When the last section boundary was, and when new counters were last requested.
+        # When a section last began or ended, and when new counters were last requested.
         self._boundary = self._last_request = -math.inf
         self._awaits_counters = False
         self._is_stopping = False

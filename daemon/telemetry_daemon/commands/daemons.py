@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # imported on demand: a snapshot from the daemon needs no set
 _SNAPSHOT = "/api/v1/snapshot"
 _MAX_FILE_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 2.0
-# For commands that can read the tools instead.
+# A shorter timeout for commands that can read the tools instead.
 _SHORT_TIMEOUT_SECONDS = 1.0
 _HTTP_NOT_READY = 503
 

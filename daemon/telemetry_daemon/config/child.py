@@ -14,7 +14,7 @@ from telemetry_daemon.terminal import exits
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.dataclass import dataclass, replace
 
-# A booting node may be slow.
+# Checking the configuration may take this long on a node that is booting.
 DEADLINE_SECONDS = 30.0
 
 _NOT_CHECKED = "the configuration could not be checked"

@@ -129,7 +129,7 @@ def check_allowed_host(text: str) -> str:
 def _is_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
-    except ValueError:  # the host is a name or invalid
+    except ValueError:  # the host is a name, or is invalid
         return False
     return True
 

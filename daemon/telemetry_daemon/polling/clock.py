@@ -62,7 +62,7 @@ class ClockGuard:
             self._on_tick()
 
     def _run(self) -> None:
-        # Before Python 3.11, setting the clock back can block Event.wait, so this thread sleeps.
+        # Before Python 3.11, setting the clock back can block Event.wait, so this thread calls `sleep`.
         has_failed = False
         while not self._stopped:
             try:

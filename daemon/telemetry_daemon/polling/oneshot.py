@@ -143,7 +143,7 @@ class OneShot:
     ) -> None:
         for thread in awaited:
             thread.join(max(0.0, deadline - self._clock.monotonic()))
-        # A primed source was polled before. It averages over the time between both polls.
+        # A primed source computes averages over the time since its first poll. Wait until that time is long enough.
         time.sleep(max(0.0, min(deadline, self._not_before.get(source.name, 0.0)) - self._clock.monotonic()))
         for poll in polls:
             remaining = deadline - self._clock.monotonic()

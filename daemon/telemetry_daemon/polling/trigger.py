@@ -62,6 +62,6 @@ class SingleThreadExecutor(BasePoolExecutor):  # type: ignore[misc]  # APSchedul
 
     def __init__(self) -> None:
         pool = ThreadPoolExecutor(1)
-        with suppress(RuntimeError):  # at the limit TasksMax=, the first job starts the thread
+        with suppress(RuntimeError):  # if TasksMax= forbids a thread now, the first job starts the thread
             pool.submit(int)
         super().__init__(pool)

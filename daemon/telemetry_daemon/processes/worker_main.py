@@ -101,7 +101,7 @@ def main(arguments: Sequence[str]) -> None:
     request_descriptor = int(arguments[-1])
     os.set_inheritable(request_descriptor, False)  # noqa: FBT003  # the standard library's signature
     _reset_signals()
-    # Output of a library must not be mistaken for an answer, so descriptor 1 becomes standard error.
+    # A library's output must not be mistaken for an answer, so descriptor 1 becomes standard error.
     answer_descriptor = os.dup(1)
     os.dup2(2, 1)
     try:

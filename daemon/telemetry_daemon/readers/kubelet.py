@@ -85,7 +85,7 @@ class KubeletReader(Reader):
             "render_nodes": pod_files.render_nodes(self._root),
         }
         if call == "pods":
-            # A new pod gets its cgroup before its folder, so reading the folders first never makes it look ended.
+            # A new pod gets its cgroup before its folder. With folders read first, no new pod seems to have ended.
             data["folders"] = pod_files.log_folders(self._root)
             data["links"] = pod_files.log_links(self._root)
             data["living_pod_uids"] = pod_files.pod_uids_with_cgroup(self._root)

@@ -41,7 +41,7 @@ _MAX_CACHED_USERS = 4096
 # The initial PID namespace, in which the driver's PIDs are valid.
 FIRST_NAMESPACE = "pid:[4026531836]"
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# A driver's process list may be this old, so its PIDs may mean processes that have exited since.
+# A driver's process list may be this old, so its PIDs may belong to processes that have exited since.
 _LIST_AGE_SECONDS = 600.0
 # Shows that /proc was read, even if no process uses a card.
 _PROC_READ = Output("/proc", status=0)

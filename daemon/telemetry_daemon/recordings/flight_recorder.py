@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 # The wait for captures is short, because the node may go down.
 SETTLE_SECONDS, MAX_SETTLE_SECONDS = 5.0, 20.0
-# Masking all captures takes time, and the disk may be slow.
+# Writing may take this long, because all captures are masked and the disk may be slow.
 _MAX_WRITE_SECONDS = 120.0
 _WRITER = "telemetry_daemon.recordings.flight_writer"
 

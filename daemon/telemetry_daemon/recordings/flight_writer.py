@@ -27,7 +27,7 @@ from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture
 
-# The daemon's polls must not be delayed.
+# Writing must not delay the daemon's polls.
 _NICENESS = 10
 
 # Masking all captures, or those of one source, may take these shares of the time limit.

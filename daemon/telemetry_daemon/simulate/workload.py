@@ -28,7 +28,7 @@ class WorkPattern:
     phase_seconds: float = 60.0
     period_seconds: float = 600.0
     pause_seconds: float = 0.0
-    # The ranges of the share of the memory that a job uses, and of its duration.
+    # Ranges: the share of the memory that a job uses, and its duration.
     memory: tuple[float, float] = (0.0, 0.0)
     minutes: tuple[float, float] = (0.0, 0.0)
     # The shares in use at full load: power (above 1, the power cap limits the card), memory bandwidth, matrix units
@@ -37,7 +37,7 @@ class WorkPattern:
     traffic: float = 0.0
     tensor: float = 0.0
     links: float = 0.0
-    # 0 for a hung job.
+    # A hung job makes no progress (0).
     progress: float = 1.0
 
     def as_hung(self) -> WorkPattern:

@@ -26,7 +26,7 @@ MIN_LIFE_SECONDS = 10.0
 LIFE_IN_INTERVALS = 3.0
 # If a poll fails with one of these reasons, the whole source has failed.
 _SOURCE_WIDE_REASONS = frozenset({"driver_gone", "library_mismatch"})
-# The tiers, most frequently polled first.
+# The tiers, from the most to the least frequently polled.
 _TIERS: tuple[Tier, ...] = ("fast", "slow", "inventory")
 # A source's state is the first of these that one of its deciding polls has.
 _STATES_BY_SEVERITY: tuple[State, ...] = (

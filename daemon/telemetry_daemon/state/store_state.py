@@ -26,7 +26,7 @@ class StoreState:
 
     merge: MergeState
     reports: dict[PollKey, CheckedReport] = field(default_factory=dict)
-    # How many devices in each list exceeded the limit.
+    # For each list, the number of devices beyond the limit.
     refused_counts: dict[PollKey, int] = field(default_factory=dict)
     healths: dict[PollKey, Health] = field(default_factory=dict)
     # If a removed source is added again, its counts continue.

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-# (name, descriptor, flags, mode). A closed stream becomes /dev/null, so that no socket gets the descriptor.
+# Each row: (name, descriptor, flags, mode). A closed stream becomes /dev/null, so that no socket gets the descriptor.
 _STREAMS = (("stdin", 0, os.O_WRONLY, "r"), ("stdout", 1, os.O_RDONLY, "w"), ("stderr", 2, os.O_WRONLY, "w"))
 _CLEAR_LINE = "\r\x1b[K"
 _MAX_NAMES_LENGTH = 60

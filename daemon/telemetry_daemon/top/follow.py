@@ -152,7 +152,7 @@ class Follower(Feed):
         elif focus.view is View.CARD and self._snapshot is not None:
             self._fetch_card(client, self._visible_id(self._snapshot))
         else:
-            with self.latest.showing_delay():  # this request only shows within two seconds that the daemon hangs
+            with self.latest.showing_delay():  # this request only serves to notice a hung daemon within two seconds
                 client.get(HEALTH)
         if self._has_past and now - self._past_fetched_at >= SLOT_SECONDS:
             self._past_fetched_at = now

@@ -244,7 +244,7 @@ def histories_of_prometheus(url: str, profiled: Sequence[ProfiledCard]) -> list[
     return list(histories.values())
 
 
-# (query, function that stores a result in a sample)
+# Each row: (query, function that stores a result in a sample).
 _READINGS: tuple[tuple[str, Callable[[Sample, _Labels, float], Sample]], ...] = (
     (
         f"max {_BY_CARD} (accelerator_clock_hertz{{{_COMPUTING}}})",

@@ -16,7 +16,7 @@ from telemetry_profile.facts.printed_numbers import US, nanoseconds
 from telemetry_profile.format_contract import NotReadError
 
 BLOCK_BYTES = 4 * 2**20
-_SCALES = (1000, 100, 10, 1)  # nanoseconds per unit of the last digit, for microseconds with 0 to 3 decimals
+_SCALES = (1000, 100, 10, 1)  # for microseconds with 0 to 3 decimals: the nanoseconds in one unit of the last digit
 _SAFE_DIGITS = 20  # enough for Unix time in nanoseconds, and below the limit of int()
 _PIECE_BYTES = 2**17
 _EMPTY = msgspec.Raw(b"")

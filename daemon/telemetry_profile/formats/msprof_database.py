@@ -47,7 +47,7 @@ def _read(tables: Tables) -> Facts:
         timeline.add(integer(card), "copy", *interval(start, end), name)
     for start, end, card, kind, call in records(tables, "COMMUNICATION_OP", (*_TIMES, "deviceId", "opType", "opName")):
         name = strings.get(kind) or _CALL_NUMBER.sub("", strings.get(call, "")) or NO_NAME
-        # Older versions do not store the card of a collective. If there is only one card, it must be this one.
+        # Older versions do not store the card of a collective. If there is only one card, the collective belongs to it.
         card_number = cards[0] if card is None and len(cards) == 1 else integer(card)
         timeline.add(card_number, "communication", *interval(start, end), name)
     _add_host_activity(tables, timeline, strings)

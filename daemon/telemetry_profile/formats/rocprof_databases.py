@@ -164,7 +164,7 @@ def _read_rocprof(tables: Tables) -> Facts:
     timeline = Timeline()
     cards = _add_kernels(tables, timeline)
     for start, end, name, card in records(tables, "COPY", (*_TIMES, "Name", "dev-id")):
-        # HSA's copies have no device in this table. If there is only one card, it must be this one.
+        # HSA's copies have no device in this table. If there is only one card, the copies belong to it.
         card_number = next(iter(cards)) if card is None and len(cards) == 1 else integer(card)
         timeline.add(_key(timeline, card_number), "copy", *interval(start, end), _unquote(name))
     for start, end, name in records(tables, "rocTX", (*_TIMES, "Name")):

@@ -24,7 +24,7 @@ _FEW_KERNELS = 10  # with fewer kernels, no cause is reported
 _FEW_BLOCKS = 8  # training cards have at least 8 multiprocessors, each of which needs a block
 _MAJORITY = 0.5
 ADDED_LATER = {"added_later": True}  # the first version of the document does not have these keys
-_RIVAL_RATIO = 0.8  # causes whose shares have at least this ratio are about equal
+_RIVAL_RATIO = 0.8  # causes are about equal if their shares have at least this ratio
 
 
 @dataclass(frozen=True, slots=True)

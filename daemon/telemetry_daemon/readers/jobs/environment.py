@@ -60,7 +60,7 @@ _SCHEDULERS = (
         partition=("SLURM_JOB_PARTITION",),
         devices=("SLURM_JOB_GPUS", *_DEVICE_VARIABLES),
     ),
-    # Our PBS hook sets more variables than PBS.
+    # Our PBS hook sets more variables than PBS does.
     _VariableNames(
         "pbs",
         id=("PBS_JOBID",),

@@ -19,7 +19,7 @@ MAX_AT_ONCE = 24
 ALL_LINKS = 0xFFFFFFFF
 
 _DOUBLE, _UNSIGNED_INT, _UNSIGNED_LONG_LONG = 0, 1, 3
-# Formats for the module struct, in the order of nvmlValueType_t.
+# Formats for the `struct` module, in the order of nvmlValueType_t.
 _VALUE_STRUCTS = tuple(map(struct.Struct, "dILQqiH"))
 # Drivers before 300 do not have this library.
 _FIRST_BRANCH = (300, 0)

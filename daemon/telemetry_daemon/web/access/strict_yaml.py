@@ -106,7 +106,7 @@ def read_table(file: str, content: bytes) -> Table:
     try:
         node = yaml.compose(content, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
-        # The parser's text quotes the file, which may contain secrets.
+        # The parser's message quotes the file, which may contain secrets.
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         raise _error(file, line, "", "is not valid YAML; check quotes, colons and indentation") from None
     except (yaml.YAMLError, RecursionError):

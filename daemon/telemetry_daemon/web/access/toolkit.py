@@ -50,7 +50,7 @@ _TOP_KEYS = ("tls_server_config", "http_server_config", "basic_auth_users", "rat
 _TLS_SWITCHES = ("cert_file", "cert", "key_file", "key", "client_ca_file", "client_ca", "client_auth_type")
 _OTHER_TLS_KEYS = ("client_allowed_sans", "min_version", "max_version", "cipher_suites", "curve_preferences")
 _TLS_KEYS = (*_TLS_SWITCHES, *_OTHER_TLS_KEYS, "prefer_server_cipher_suites")
-# Maps a header that may be set to its allowed values. An empty tuple allows any value.
+# Maps each header that can be configured to its allowed values. An empty tuple allows any value.
 _HEADERS: dict[str, tuple[str, ...]] = {
     "Content-Security-Policy": (),
     "Strict-Transport-Security": (),
