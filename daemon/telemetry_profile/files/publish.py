@@ -30,7 +30,7 @@ def publish(folder: Path, counts: StepCounts) -> Path:
         "flops": counts.flops,
         "seconds": {part.part: part.seconds for part in counts.seconds},
     }
-    # This name differs from the job's own file: replacing that file would reset the job's counters twice.
+    # This name differs from that of the job's own file: replacing that file would reset the job's counters twice.
     path = folder / f"profile-{_safe_name(counts.job_id)}-{_safe_name(counts.rank)}.json"
     named.replace(path, json.dumps(document).encode(), _FILE_MODE)
     return path
