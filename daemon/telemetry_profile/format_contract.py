@@ -103,7 +103,7 @@ def largest_first(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FirstCollective:
-    """A first collective that is unusually long, because it waits for profilers."""
+    """An unusually long first collective, in which ranks wait until all profilers run."""
 
     length_ns: int
     rest: Split
@@ -146,7 +146,7 @@ class Device:
     without_gaps: Split | None = None  # excludes long gaps and an unusual first collective
 
     def without_first_collective(self) -> Split | None:
-        """Return how the device spent its time, not counting an unusually long first collective."""
+        """Return how the device spent its time outside an unusually long first collective."""
         return None if self.first_collective is None else self.known_values_of(self.first_collective.rest)
 
     def without(self, *parts: str) -> Device:
@@ -222,7 +222,7 @@ class RankCard:
 
 @dataclass(frozen=True, slots=True)
 class NodeFolder:
-    """The name of a folder, and the node whose results it contains."""
+    """A folder with the results of one node."""
 
     node: str
     folder: str

@@ -90,7 +90,7 @@ class SplitJson:
 
 @dataclass(frozen=True)
 class _StepHead:
-    """The fields of a step that `SplitJson` does not have."""
+    """A step's fields that are not in `SplitJson`."""
 
     name: str
     begin_seconds: float | None

@@ -248,11 +248,11 @@ def _kernel_table(members: Sequence[Member], max_lines: int, width: int) -> list
         _align([name, *row], [name_width, *widths])
         for name, row in zip([heading[0], *names], [heading[1:], *rows], strict=True)
     ]
-    return [*lines, *_kinds_lines(sums, total_ns, width)]
+    return [*lines, *_kernel_kind_lines(sums, total_ns, width)]
 
 
-def _kinds_lines(sums: Sequence[KernelSum], total_ns: int, width: int) -> list[str]:
-    """Return at most one line, with each kernel kind's share of the time."""
+def _kernel_kind_lines(sums: Sequence[KernelSum], total_ns: int, width: int) -> list[str]:
+    """Return a line that shows each kernel kind's share of the time, or []."""
     totals: Counter[str] = Counter()
     for kernel in sums:
         work = kernel.longest.work

@@ -114,7 +114,7 @@ def _add_problem(problems: _Problems, source: str, where: str, name: str, fault:
 
 
 def _split_duplicates(items: Iterable[_T], key: Callable[[_T], str]) -> tuple[list[_T], list[_T]]:
-    """Split the items into the first item with each key and the duplicates."""
+    """Return the first item with each key, and the duplicates."""
     all_items = list(items)
     first_by_key: dict[str, _T] = {}
     for item in all_items:

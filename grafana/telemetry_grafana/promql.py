@@ -117,7 +117,7 @@ def _check_matchers(name: str, matchers: str, labels: frozenset[str]) -> None:
 
 
 def _check_words(name: str, label: str, text: str) -> None:
-    """Raise QueryError if the label never has one of the words in `text`."""
+    """Raise QueryError if a word in `text` is not a possible value of the label."""
     metric = BY_NAME.get(name)
     if metric is None or label not in _CLOSED_LABELS or not metric.words or not re.fullmatch(r"[a-z0-9_|]*", text):
         return

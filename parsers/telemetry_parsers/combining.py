@@ -190,7 +190,7 @@ def _common_identities(first: Device, second: Device) -> list[tuple[str, str]]:
 
 
 def _add_devices(devices: list[Device], added: Sequence[Device], *, by_partition: bool) -> list[int]:
-    """Merge each device with the matching device in `devices`, or append it. Return the positions."""
+    """Merge each added device with its match in `devices`, or append it. Return the positions."""
     earlier_count = len(devices)
     earlier_chips, added_chips = ChipFinder(devices), ChipFinder(added)
     positions = []

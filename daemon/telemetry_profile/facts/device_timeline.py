@@ -208,7 +208,7 @@ class Timeline:
         return tuple(sorted((Call(name, *sums) for name, sums in self._calls.items()), key=lambda call: -call.total_ns))
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return a problem that states how many events were ignored, or () if there are none."""
+        """Return a problem that states the number of ignored events, or ()."""
         message = f"{self._invalid_count} ignored, because the time or length is impossible"
         return (Problem("events", message),) if self._invalid_count else ()
 

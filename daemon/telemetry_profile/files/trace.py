@@ -220,7 +220,7 @@ def _skip_value(window: Window) -> None:
 
 
 def _structural_characters(window: Window) -> Iterator[tuple[int, bytes]]:
-    """Yield position and character of each bracket and comma outside strings."""
+    """Yield (position, character) for each bracket and comma outside strings."""
     is_in_string, position = False, 0
     while True:
         match = (_IN_STRING if is_in_string else _STRUCTURE).search(window.data, position)

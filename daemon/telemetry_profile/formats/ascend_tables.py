@@ -209,7 +209,7 @@ def _read_analysis(tables: Tables) -> Facts:
 
 
 def _scaled(value: object, unit: int) -> int | None:
-    """Return a number multiplied by the unit, or None if it is invalid."""
+    """Multiply a number by the unit. Return None if it is invalid."""
     scaled = nanoseconds(str(value), unit) if isinstance(value, int | float | str) else None
     return scaled if scaled is not None and scaled >= 0 else None
 

@@ -92,7 +92,7 @@ class _Reader:
 
     def facts(self) -> Facts:
         self._add_collected_events()
-        devices = tuple(self._only_measured(device) for device in self._timeline.devices()) or self._device_of_steps()
+        devices = tuple(self._drop_unmeasured(device) for device in self._timeline.devices()) or self._device_of_steps()
         if len(devices) == 1:
             devices = (replace(devices[0], card=Card(self._index)),)
         return Facts(
@@ -112,7 +112,7 @@ class _Reader:
             return "ascend-tasks"
         return "ascend-collectives" if self._collectives else "ascend-iterations"
 
-    def _only_measured(self, device: Device) -> Device:
+    def _drop_unmeasured(self, device: Device) -> Device:
         """Return the device without the values that this file does not measure."""
         if self._is_complete:
             return device

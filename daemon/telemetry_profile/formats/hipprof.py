@@ -62,7 +62,7 @@ def _read_database(tables: Tables) -> Facts:
 
 
 def _event_rows(tables: Tables, prefix: str, column_names: Sequence[str]) -> Iterator[tuple[str, Row]]:
-    """Yield (process, row) for each row of the tables with this prefix."""
+    """Yield (process, row) for the rows of all tables with this prefix."""
     for table in tables_with_prefix(tables.schema, prefix):
         process = table[len(prefix) :]
         if _PROCESS.match(process):
@@ -140,7 +140,7 @@ def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _kernel_blocks(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
-    """Yield a mapping for each kernel, with the printed values and their units."""
+    """Yield the printed values and their units for each kernel."""
     block: dict[str, str] = {}
     for line in lines:
         if match := _KERNEL_NAME.match(line):
@@ -242,7 +242,7 @@ def _device_number(arguments: Mapping[str, Any], default: int | None) -> int | N
 
 
 def _begin_and_length(event: TraceEvent, arguments: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return start and duration, from the more exact arguments if present."""
+    """Return start and duration. The event's arguments are more exact, if present."""
     begin, end = (nanoseconds(str(arguments[key]), NS) if key in arguments else None for key in (_BEGIN, _END))
     if begin is None or end is None:
         return event.begin_ns(), event.length_ns()

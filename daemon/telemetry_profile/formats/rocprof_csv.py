@@ -44,7 +44,7 @@ def _read_runs(clue: Clue, lines: Iterable[str]) -> Facts:
                 rows_without_times += 1
             elif _is_first_of_dispatch(row, seen_dispatches):
                 works.add(_add_row(row, begin, end - begin, timeline))
-    devices = tuple(_only_measured(device, works) for device in timeline.devices())
+    devices = tuple(_drop_unmeasured(device, works) for device in timeline.devices())
     problems = (Problem("rows", f"{rows_without_times} ignored: no times"),) if rows_without_times else ()
     return Facts(
         # Kernels and copies are in separate files.
@@ -105,7 +105,7 @@ def _add_card(agent: str, timeline: Timeline) -> str:
     return number
 
 
-def _only_measured(device: Device, works: set[str]) -> Device:
+def _drop_unmeasured(device: Device, works: set[str]) -> Device:
     """Drop the values that need kernels or copies, if the file contains none."""
     if "copy" not in works:
         return device.without("copy_ns", "exposed_copy_ns", "idle_ns")

@@ -80,7 +80,7 @@ class Profile:
 
 @dataclass(slots=True)
 class _DeviceInFile:
-    """The part of a device's results that is in one file."""
+    """A device's results from one file."""
 
     result_folder: tuple[str, ...]
     file: FileFacts
@@ -191,7 +191,7 @@ def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
 
 
 def _is_of_other_program(part: _DeviceInFile, other: _DeviceInFile) -> bool:
-    """Return whether two files of the same kind have different totals."""
+    """Return whether the programs differ: the files are of the same kind, but have different totals."""
     totals = [sum(kernel.total_ns for kernel in item.device.kernels if kernel.work != "copy") for item in (part, other)]
     has_other_total = all(totals) and max(totals) - min(totals) > max(totals) // 50
     return has_other_total and _kind_of_file(part.file) == _kind_of_file(other.file)
@@ -238,7 +238,7 @@ def _join_consecutive(session: list[_DeviceInFile]) -> list[_DeviceInFile]:
 
 
 def _set_missing_ranks(parts: Sequence[_DeviceInFile]) -> None:
-    """Set a missing rank if its folder has exactly one known rank."""
+    """Set the missing ranks in folders with exactly one known rank."""
     ranks: dict[tuple[str, ...], set[int]] = {}
     for part in parts:
         if part.device.rank is not None:

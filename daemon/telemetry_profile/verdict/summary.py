@@ -61,7 +61,7 @@ class AchievedFlops:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSummary:
-    """The data that `telemetry profile` shows. The tuples have one item per member."""
+    """The data that `telemetry profile` shows. Each tuple has one item per member."""
 
     profile: Profile
     ranks: tuple[UsualStep, ...]

@@ -100,7 +100,7 @@ def _whole_time_step(member: Member, left_out: Sequence[str]) -> UsualStep:
 
 
 def _usable_steps(steps: Sequence[Step]) -> tuple[list[Step], list[str]]:
-    """Return the complete steps after the warm-up, and the names of other steps with the reasons."""
+    """Return the complete steps after the warm-up, and a text such as `step 9 (cut off)` for each other step."""
     complete_steps = [step for step in steps if not step.is_cut]
     left_out = [f"{step.name} (cut off)" for step in steps if step.is_cut]
     if len(complete_steps) >= _MIN_FOR_WARM_UP:

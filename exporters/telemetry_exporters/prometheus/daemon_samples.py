@@ -16,7 +16,7 @@ _STATES_WITHOUT_POLLS = frozenset({"missing", "released", "disabled"})
 
 @dataclass(frozen=True, slots=True)
 class SampleColumns:
-    """Samples as two tuples: metrics with labels, and values."""
+    """Samples in two columns: names with labels, and values."""
 
     names: tuple[tuple[str, Labels], ...]
     values: tuple[float, ...]

@@ -26,7 +26,7 @@ _PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (
 
 @dataclass(frozen=True, slots=True)
 class OwnerSeries:
-    """The optional series and labels about owners."""
+    """The settings for optional series and labels about owners."""
 
     process_metrics: bool = False
     inline_labels: tuple[str, ...] = ()
@@ -149,7 +149,7 @@ def families(snapshot: Snapshot, columns: Columns, plugin_metrics: Metrics = NO_
 
 
 def _series_names(snapshot: Snapshot, names: SeriesNames) -> Iterator[tuple[str, SharedLabels, str]]:
-    """Yield (metric, shared labels, label value) for each of the snapshot's values."""
+    """Yield (metric, shared labels, label value) for each value of the snapshot."""
     owner_labels = names.owner_labels or ((),) * len(snapshot.devices)
     for device, (_, keys), device_owner in zip(snapshot.devices, names.devices, owner_labels, strict=True):
         yield from _device_series_names(device, keys, device_owner)

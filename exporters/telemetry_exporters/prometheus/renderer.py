@@ -93,7 +93,7 @@ class PageTemplate:
             position += 2 * len(family.series)
 
     def is_valid_for(self, columns: Columns) -> bool:
-        """Return whether a page of this template can show these columns."""
+        """Return whether this template fits the columns."""
         if columns.names != self._names:
             return False
         numbers = self._pick_numbers(columns.values)
@@ -150,7 +150,7 @@ def _label_texts(shared: SharedLabels) -> Labels:
 
 
 def _line_parts(label_texts: Labels, label: str) -> tuple[str, str]:
-    """Split a line's labels at the value of `label`."""
+    """Return the parts of a line before and after the value of `label`."""
     before = [text for name, text in label_texts if name < label]
     after = [text for name, text in label_texts if name > label]
     if label:

@@ -48,7 +48,7 @@ def _expand(pattern: str) -> tuple[str, ...]:
 
 
 def names_list(exporter: table.ExporterTable) -> str:
-    """Return a line for each name of the exporter, with our metric for it."""
+    """Return a line for each metric name of the exporter, with our metric for it."""
     rows = [(match.name, match.ours or "-", match.fit, match.why) for match in metric_matches(exporter)]
     return "".join(f"{line}\n" for line in aligned(rows))
 

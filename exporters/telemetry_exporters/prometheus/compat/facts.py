@@ -43,7 +43,7 @@ def long_bus_id(context: DeviceContext) -> str:
 
 
 def partition_only(name: str) -> Fact:
-    """Label partitions with this fact, and omit the label for whole cards."""
+    """Use this fact for partitions, and omit the label for whole cards."""
     return lambda context: (
         None
         if context.device is context.card

@@ -90,7 +90,7 @@ def _with_choice(state: State, key: str) -> State:
 
 
 def _with_highlighted_choice(state: State, size: Size) -> State:
-    """Return the state with the highlighted line as the user's choice."""
+    """Choose the highlighted line, and return the new state."""
     if state.view not in (View.NODES, View.CARDS):
         return state
     body = layout(state, size).body
@@ -167,7 +167,7 @@ def _reverse_order(state: State, _: Size) -> State:
 
 
 def _time_mover(slots: int) -> Callable[[State, Size], State]:
-    """Return an action that moves the shown time by this many slots."""
+    """Return an action that moves the shown time by `slots`."""
 
     def action(state: State, _: Size) -> State:
         oldest, newest = oldest_slot_time(state), newest_slot_time(state)

@@ -237,7 +237,7 @@ def _past_rows(content: NodeContent, past: Past, slot: int) -> tuple[DeviceRow, 
 
 
 def _past_device(device: MergedDevice, series: Mapping[str, Series], slot: int) -> MergedDevice:
-    """Return the device with only its values in that slot."""
+    """Return the device with the values of that slot instead of its current values."""
     readings = tuple(
         MergedReading(metric, _KEPT_LABELS.get(metric, ""), value, "history")
         for metric, history in series.items()
