@@ -78,7 +78,7 @@ def diagnostic_output(run: RunResult, line: str, target: str) -> Output:
 
 
 def failed_output(run: RunResult, line: str, target: str, failure: Failure) -> Output:
-    """Return an output that has the failure's text as stderr."""
+    """Return an output that contains only the failure's text, as stderr."""
     return Output(line, target, "", failure.text, run.exit_info.status if run.exit_info else None)
 
 
@@ -88,7 +88,7 @@ def _text(raw: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChosenCommand:
-    """A command line to run, with the file of its tool."""
+    """A command line to run, and its tool's file."""
 
     line: tuple[str, ...]
     tool: Tool
@@ -105,7 +105,7 @@ class _RejectedLines:
 
 
 class CommandLineChooser:
-    """Chooses one of the alternative command lines of a request."""
+    """Chooses among a request's alternative command lines."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -127,7 +127,7 @@ class CommandLineChooser:
         return None
 
     def reject(self, request: Command) -> bool:
-        """Reject the command line that was used last, and return whether another can be tried."""
+        """Reject the last used command line, and return whether another can be tried."""
         rejected = self._rejected.get(request)
         if rejected is None:
             return False
@@ -137,5 +137,5 @@ class CommandLineChooser:
         return has_alternative
 
     def forget(self, request: Command) -> None:
-        """Forget which command lines of a request were rejected."""
+        """Forget the rejected command lines of a request."""
         self._rejected.pop(request, None)

@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def write(path: Path, name: str, lines: Iterable[bytes], max_bytes: int = flights.MAX_BYTES) -> None:
-    """Write the lines to a new file. Delete old files beyond the size limit. Raise OSError."""
+    """Write the lines to a new file, and delete old files beyond the size limit. Raise OSError."""
     packed_file = io.BytesIO()
     with gzip.GzipFile(fileobj=packed_file, mode="wb", mtime=0) as file:
         file.writelines(lines)

@@ -70,7 +70,7 @@ class CaptureFeed:
                 listener(line)
 
     def add_listener(self, listener: Listener, function: Callable[[], _T]) -> _T:
-        """Call `function`, then pass all later captures to the listener. Return the function's result."""
+        """Call `function` and return its result. All later captures are passed to the listener."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
             return function()
@@ -94,7 +94,7 @@ class _StoredCapture:
 
 
 class RecentCaptures:
-    """The captures of the last minutes, at least one of each poll. Thread-safe."""
+    """The captures of the last minutes, including the newest of each poll."""
 
     def __init__(
         self, seconds: float = SECONDS, max_bytes: int = MAX_BYTES, max_raw_bytes: int = MAX_RAW_BYTES

@@ -53,7 +53,7 @@ def abbreviated_names(names: Iterable[str]) -> str:
 
 
 def parsers_by_source(survey: Survey, parser_set: ParserSet) -> Mapping[str, Parser]:
-    """Return the installed parsers of the recorded sources. Raise CommandError if no source has one."""
+    """Return the parsers of the recorded sources. Raise CommandError if none is installed."""
     capture_parser = CaptureParser(parser_set)
     matches = {name: capture_parser.parser_of(capture) for name, capture in sorted(survey.examples.items())}
     parsers = {name: parser for name, parser in matches.items() if parser is not None}

@@ -103,7 +103,7 @@ class Playback:
         return remaining
 
     def _read_until(self, position: float) -> tuple[list[PlacedCapture], Iterator[PlacedCapture]]:
-        """Return each poll's newest capture up to this position, and the captures after it."""
+        """Return each poll's newest capture up to this position, and the later captures."""
         newest: dict[PollKey, PlacedCapture] = {}
         # Captures that were appended to the file since the survey are not played.
         captures = itertools.takewhile(lambda placed: placed.position <= self._length, placed_captures(self._file))

@@ -82,7 +82,7 @@ class PlaybackClock:
             return self._target
 
     def continue_seek_from(self, position: float, target: float) -> None:
-        """Move the clock to `position`. The seek to `target` continues from there."""
+        """Move the clock to `position`, and continue the seek to `target`."""
         with self._condition:
             self._offset += max(0.0, self._position() - position)
             self._anchor_at(position)

@@ -200,7 +200,7 @@ def _lock_file_name(path: Path) -> named.FileNameLock:
 
 
 def _may_be_replaced(first_bytes: bytes) -> bool:
-    """Return whether the file with these first bytes is empty or a recording."""
+    """Return whether a file that begins like this is empty or a recording."""
     try:
         unpacked = zlib.decompressobj(GZIP).decompress(first_bytes) if is_gzip(first_bytes) else first_bytes
     except zlib.error:  # not written by a recorder

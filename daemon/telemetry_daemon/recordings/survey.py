@@ -202,12 +202,12 @@ def _find_position(survey: Survey, target_time: Callable[[ClockSegment], float])
     return None
 
 
-def _next_wall_time(time: timedelta, segment: ClockSegment) -> float:
+def _next_wall_time(time_of_day: timedelta, segment: ClockSegment) -> float:
     start = datetime.fromtimestamp(segment.wall_time, timezone.utc)
     midnight = start.replace(hour=0, minute=0, second=0, microsecond=0)
-    today = (midnight + time).timestamp()
-    has_passed = today - segment.wall_time < -_ROUNDING_SECONDS
-    return today + timedelta(days=1).total_seconds() if has_passed else today
+    wall_time = (midnight + time_of_day).timestamp()
+    has_passed = wall_time - segment.wall_time < -_ROUNDING_SECONDS
+    return wall_time + timedelta(days=1).total_seconds() if has_passed else wall_time
 
 
 def _wall_time_ranges(survey: Survey) -> str:

@@ -72,7 +72,7 @@ class CapturesRequest:
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
-    """The forgotten devices, the codes of the closed events, and the devices that are still lost."""
+    """The number of forgotten devices, the codes of closed events, and the devices that are still lost."""
 
     forgotten: int
     events: tuple[str, ...]
@@ -108,7 +108,7 @@ class MaintenanceState:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceEndResult:
-    """The end of maintenance. `not_kept` is the error if it could not be saved."""
+    """The result of ending maintenance. `not_kept` is the error if this could not be saved."""
 
     was_on: bool
     not_kept: LongText

@@ -131,7 +131,7 @@ def send_request(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plai
 
 
 def stream_lines(path: Path, verb: str, deadline: Callable[[], float], **arguments: Plain) -> Iterator[bytes]:
-    """Yield the lines of the answer until the monotonic time `deadline()`. Raises ControlError."""
+    """Yield the answer's lines until the monotonic time `deadline()`. Raises ControlError."""
     with _connect_and_send(path, verb, arguments) as connection:
         buffer = bytearray()
         for data in _received_data(connection, deadline):

@@ -86,7 +86,7 @@ class CaptureService:
             recorder.flight_recorder.end(seconds)
 
     def flights(self) -> tuple[FlightFile, ...]:
-        """Return the recorder's files, newest first, as `update_flights` found them."""
+        """Return the recorder's files, newest first, as of the last `update_flights`."""
         return self._flights
 
     def update_flights(self) -> None:

@@ -192,7 +192,7 @@ class Service:
         # A client may send a signal as soon as the port is open, so the handlers are set before that.
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signal_number, self._stop_event.set)
-        self._site.stream_on(loop)
+        self._site.enable_stream(loop)
         self._store.set_change_callback(self._site.send_changes)
         await self._web_server.start()
         await self._compat_pages.serve(self._settings, self._site.respond, self._rate_limits)

@@ -29,7 +29,7 @@ _HOT_CARD, _INCIDENT_BEFORE_SECONDS, _INCIDENT_SECONDS = 2, 480.0, 2400.0
 
 
 def new_random(*seed: object) -> Random:
-    """Return a generator that returns the same random numbers for the same seed."""
+    """Return a generator whose random numbers depend only on the seed."""
     return Random("/".join(map(str, seed)))  # noqa: S311  # not for secrets
 
 
@@ -72,7 +72,7 @@ SOME_FAULTS = FaultRates(
 
 
 class Simulation:
-    """The cards of one vendor with their faults."""
+    """One vendor's simulated cards and their faults."""
 
     def __init__(
         self,
@@ -246,5 +246,4 @@ class Simulation:
         return end_time
 
     def _random_job_seconds(self) -> float:
-        """Return a random duration that is long enough for alerts to fire."""
         return self._random.uniform(2700.0, 5400.0)

@@ -110,7 +110,6 @@ class SimulatedReader(Reader):
             return function(self._simulation, self._devices)
 
     def _capture_data(self, keys: tuple[str, ...], wall_time: float) -> Plain:
-        """Return the serialized `_CaptureData` with these metrics."""
         demo, present = self._demo, self._simulation.present_cards()
         partitions = [part for position, card in enumerate(present) for part in self._partitions(card, position)]
         report = Report(
@@ -259,7 +258,6 @@ def _not_supported(_card: CardState) -> str:
 
 
 def _processes(cards: Sequence[CardState]) -> Iterator[Process]:
-    """Yield the processes of the jobs, one per owner and card."""
     for index, card in enumerate(cards):
         job, count = card.job, process_count(card)
         if job is not None:

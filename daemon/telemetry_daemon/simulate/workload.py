@@ -77,7 +77,7 @@ class Job:
     owners: tuple[Owner, ...] = ()
 
     def load(self, now: float, random: Random) -> float:
-        """Return the job's current load, which is the share of time in which a card is busy."""
+        """Return the share of time in which a card is busy with the job."""
         pattern, age = self.pattern, now - self.start
         if age % pattern.period_seconds < pattern.pause_seconds:
             return _PAUSE_LOAD
@@ -138,7 +138,6 @@ class Workload:
                 self.jobs[index] = replace(job, pattern=job.pattern.as_hung(), end=until)
 
     def _start_job(self, pattern: WorkPattern, count: int, now: float, usable: Sequence[bool]) -> None:
-        """Start a job on the first free cards, as schedulers do."""
         free_cards = [index for index, job in enumerate(self.jobs) if job is None and usable[index]]
         if free_cards:
             job = self._create_job(pattern, tuple(free_cards[:count]), now)

@@ -40,7 +40,7 @@ class RenderedPages:
         self._snapshot = None
 
     def body(self, name: str, render: Callable[[Snapshot], bytes]) -> bytes:
-        """Return the page, rendered at the first request after a new snapshot."""
+        """Return the page, rendering it first if the snapshot is new."""
         snapshot = self._get_snapshot()
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
@@ -51,7 +51,7 @@ class RenderedPages:
         return self._bodies[name]
 
     def gzipped(self, name: str, render: Callable[[Snapshot], bytes]) -> GzippedBody:
-        """Return the compressed page, rendered at the first request after a new snapshot."""
+        """Return the compressed page, rendering it first if the snapshot is new."""
         body = self.body(name, render)
         if name not in self._gzipped:
             self._gzipped[name] = GzippedBody(body)
@@ -59,7 +59,7 @@ class RenderedPages:
 
 
 class GzippedBody:
-    """A compressed body. Each response can add a tail, without compressing the body again."""
+    """A compressed body, to which each response can append a tail."""
 
     def __init__(self, body: bytes, deflate: ModuleType = _zlib) -> None:
         self._checksum_of: Callable[[bytes, int], int] = deflate.crc32
@@ -77,7 +77,7 @@ class GzippedBody:
 
 
 def compressed_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces as one gzip member. Some of the yielded pieces may be empty."""
+    """Yield the compressed pieces of one gzip member. Some may be empty."""
     compressor = _zlib.compressobj(_LEVEL, _DEFLATED, GZIP)
     yield from map(compressor.compress, pieces)
     yield compressor.flush()

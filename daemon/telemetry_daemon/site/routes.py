@@ -94,7 +94,7 @@ class Site:
             telemetry_path: self._metrics,
         }
 
-    def stream_on(self, loop: asyncio.AbstractEventLoop) -> None:
+    def enable_stream(self, loop: asyncio.AbstractEventLoop) -> None:
         """Enable the event stream on this event loop."""
         self._loop = loop
 

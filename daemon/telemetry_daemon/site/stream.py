@@ -215,14 +215,12 @@ class Streams:
         return f"id: {event_id}\nevent: {name}\ndata: {data}\n\n".encode()
 
     def _first_events(self, snapshot: Snapshot, state: Entry, last_id: str) -> Iterator[bytes]:
-        """Yield the events that a new client receives first."""
         yield self._event("state", to_json(state), last_id)
         yield self._readings_event(snapshot, last_id)
         if last_id:
             yield from self._missed_history(last_id)
 
     def _missed_history(self, last_id: str) -> Iterator[bytes]:
-        """Yield the history after the client's last event."""
         instance, _, slot = last_id.partition(".")
         # The slots of an earlier daemon are unknown, so the whole history is sent.
         first_slot = min(int(slot), self._history.open_slot()) if instance == self._instance else 0

@@ -76,7 +76,7 @@ class Integral:
     last_reading: tuple[float, Origin] | None = None
 
     def add(self, value: float, origin: Origin) -> CurveSegment | None:
-        """Add a reading, and return the segment that ends with it, or None for an old reading."""
+        """Add a reading. Return the curve segment that ends with it, or None if it is old."""
         previous, self.last_reading = self.last_reading, (value, origin)
         if previous is None or previous[1].source != origin.source:
             return CurveSegment(origin.taken, origin.taken, value, value)
@@ -120,7 +120,7 @@ class Accumulator:
     def add_events(
         self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float
     ) -> None:
-        """Count the events of a report. `ids` are the ids of the report's devices."""
+        """Count a report's events. `ids` are the ids of its devices."""
         for counted in self.events.add_report(poll, ids, events, wall_time):
             self._record_event(counted.event)
             if counted.is_start_observed:

@@ -66,7 +66,7 @@ class Attribution:
         self._newer_owners: dict[tuple[str, str], Owner] = {}
 
     def with_owners(self, merged: MergedNode) -> MergedNode:
-        """Return the node with its devices' owners, and with problems of their claims."""
+        """Return the node with its devices' owners and the problems of claims."""
         devices, wall_time = merged.devices, self._clock.wall()
         inputs = _OwnershipInput.from_reports(devices, [checked.report for checked in merged.fresh.reports])
         if inputs != self._input or self._has_ended_claim(wall_time):

@@ -59,7 +59,7 @@ def path_in(directory: str) -> Path:
 
 
 def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
-    """Return the stored devices. If the file is unusable, there are none."""
+    """Return the stored devices, or none if the file is unusable."""
     try:
         with OwnFolder.at(path.parent) as folder:
             content = _decode_devices(folder.read(path.name, MAX_FILE_BYTES))

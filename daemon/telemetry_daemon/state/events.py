@@ -57,7 +57,7 @@ class OpenEvents:
         return replace(self, codes=tuple(times), times=tuple(times.values()))
 
     def survives(self, boot: str) -> bool:
-        """Return whether the boot ID is unchanged or unknown, so that the events stay open."""
+        """Return whether the events stay open, because the boot ID is unchanged or unknown."""
         return "" in (boot, self.boot) or boot == self.boot
 
     def is_repaired(self, binding: int | None, counters: _Counters) -> bool:

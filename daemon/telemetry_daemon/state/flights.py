@@ -52,7 +52,7 @@ def list_flights(state_directory: str) -> tuple[FlightFile, ...]:
 
 
 def remove_oldest(path: Path, folder: OwnFolder, written: str, max_bytes: int = MAX_BYTES) -> None:
-    """Remove the oldest files until the limits are met, but keep the file `written`. Raises OSError."""
+    """Remove the oldest files except `written` until the limits are met. Raises OSError."""
     bytes_left = max_bytes
     # `written` comes first, because an older file may have a newer name after the clock was set back.
     flights = sorted(_newest_first(path, folder), key=lambda flight: flight.name != written)

@@ -87,7 +87,7 @@ def expiry_time(started: float, interval: float, seconds: float) -> float:
 def health_after(
     source: str, poll: Poll, capture: Capture, result: PollResult, interval: float, previous: Health | None
 ) -> Health:
-    """Return the health of a poll after this attempt."""
+    """Return a poll's health after this attempt."""
     failures = dict(previous.failures) if previous else {}
     reason = result.reason or ("timeout" if result.state == "stuck" else None)
     if result.state in ("failed", "stuck") and reason is not None:
@@ -153,7 +153,7 @@ def source_status(
     now: float,
     refused: int = 0,
 ) -> SourceStatus:
-    """Return the status of a source that has at least one poll."""
+    """Return a source's status. The source must have at least one poll."""
     deciding_polls = _deciding_polls(healths)
     worst_poll = min(deciding_polls, key=lambda health: _STATES_BY_SEVERITY.index(health.state))
     up = None if worst_poll.state in NEITHER_UP_NOR_DOWN else all(is_up(health, now) for health in deciding_polls)

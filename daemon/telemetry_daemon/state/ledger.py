@@ -92,7 +92,7 @@ class Ledger:
             self._end_day()
 
     def update_totals_by_owner(self, device_id: str) -> dict[OwnerKey, Totals]:
-        """Update the totals of a card's current owners, and return them."""
+        """Update the totals of a card's current owners, and return them by owner."""
         card = self._cards.get(device_id)
         if card is None:
             return {}
@@ -316,7 +316,6 @@ class Ledger:
             entry.add_gap(entry.last_seen.time, self._wall, self._now - entry.missing_since)
 
     def _add_start_gap(self, entry: Entry, counted_from: float) -> None:
-        """Record the time before the first counted use as a gap."""
         start, counted_start = entry.start.time, self._wall - (self._now - counted_from)
         if counted_start - start > START_TOLERANCE_SECONDS and not entry.gaps and len(entry.card_uses) == 1:
             entry.add_gap(start, counted_start, counted_start - start)

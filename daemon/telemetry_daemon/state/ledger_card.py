@@ -121,7 +121,6 @@ class LedgerCard(Generic[_Holder]):
         self.longest_segment = max(self.longest_segment, segment.end - segment.begin)
 
     def _estimate_energy(self, segment: CurveSegment) -> None:
-        """Estimate the energy from the power if the counter does not work."""
         if not self._is_counter_working:
             self.add_segment(ENERGY_ESTIMATED, segment)
             return

@@ -37,7 +37,7 @@ OwnerKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """An owner's totals on one card since the daemon started. A total that was never measured is None."""
+    """An owner's totals on one card since the daemon started. Unmeasured totals are None."""
 
     seconds: float
     busy_seconds: float | None
@@ -141,7 +141,7 @@ class Entry:
         return self.last_seen if is_absent else None
 
     def record(self, hostname: str, recent: Mapping[str, Tally]) -> JobRecord:
-        """Return the job record, including the unsettled use (`recent`, by device id)."""
+        """Return the job record. `recent` is the unsettled use by device id."""
         card_shares = [_to_card_share(use, recent.get(use.id, Tally())) for use in self.card_uses.values()]
         cards = tuple(card for card in card_shares if card.seconds or card.readings or card.events)
         return JobRecord(

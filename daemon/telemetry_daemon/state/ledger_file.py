@@ -73,13 +73,13 @@ class LedgerFile:
         try:
             with OwnFolder.at(self._folder) as folder:
                 saved = decode_ledger(folder.read(LEDGER, MAX_LEDGER_BYTES))
-                end_of_jobs_file = _end_of_jobs_file(folder)
+                newest_job_lines = _newest_job_lines(folder)
         except FileNotFoundError:  # the first start
             return None
         except (OSError, CodecError) as error:
             log.warning("the old ledger is unusable; starting a new ledger", extra={"path": str(path), "error": error})
             return None
-        return replace(saved, jobs=tuple(job for job in saved.jobs if job.id.encode() not in end_of_jobs_file))
+        return replace(saved, jobs=tuple(job for job in saved.jobs if job.id.encode() not in newest_job_lines))
 
     @property
     def is_due(self) -> bool:
@@ -116,7 +116,7 @@ class LedgerFile:
                 self._written_at = self._monotonic()
 
 
-def _end_of_jobs_file(folder: OwnFolder) -> bytes:
+def _newest_job_lines(folder: OwnFolder) -> bytes:
     try:
         return folder.read(JOBS, 2 * MAX_JOBS_BYTES)[-_TAIL_BYTES:]
     except FileNotFoundError:  # no records yet

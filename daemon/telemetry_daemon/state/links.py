@@ -52,7 +52,7 @@ class Links:
         return lost_links
 
     def forget(self, device_id: str) -> bool:
-        """Forget a device's earlier link states, and return whether any link was lost."""
+        """Forget a device's link states, and return whether any link was lost."""
         self._taken.pop(device_id, None)
         return bool(_lost_labels(self._links_by_device.pop(device_id, {})))
 

@@ -45,7 +45,7 @@ class LocalRanks:
 
 
 def read_ranks(settings: RankSettings, names: Callable[[], Collection[str]]) -> LocalRanks:
-    """Read the ranks of the node with one of these names. Raises RankTableError or OSError."""
+    """Read the ranks of this node, which has one of these names. Raises RankTableError or OSError."""
     try:
         return _parse_local_ranks(settings, names(), read_file(settings.table, SMALL_FILE_BYTES))
     except TooLargeError:  # a large table is read in a child process
@@ -127,7 +127,7 @@ def names_of_node() -> frozenset[str]:
 
 
 def add_ranks(snapshot: Snapshot, settings: RankSettings) -> Snapshot:
-    """Return the snapshot with ranks. If the table is unusable, return it unchanged."""
+    """Return the snapshot with ranks, or unchanged if the table is unusable."""
     if not settings.table:
         return snapshot
     try:
@@ -144,7 +144,7 @@ def error_text(error: Exception) -> str:
 
 
 class RankTableWatcher:
-    """Reads the rank table when the file, the settings or the node's names have changed."""
+    """Reads the rank table when the file, the settings or the node's names change."""
 
     def __init__(
         self,

@@ -75,8 +75,8 @@ class Store:
         with self._lock:
             self._snapshot = None
             if self._frozen is not None and self._frozen.recorded is not None and self._replay_info is not None:
-                replay = replace(self._replay_info(), shown=self._frozen.recorded.shown)
-                self._frozen = replace(self._frozen, recorded=replay)
+                recorded = replace(self._replay_info(), shown=self._frozen.recorded.shown)
+                self._frozen = replace(self._frozen, recorded=recorded)
         self._on_change()
 
     @contextlib.contextmanager
@@ -255,7 +255,7 @@ class Store:
         return self._lock
 
     def forget(self, is_chosen: Callable[[Identity], bool]) -> tuple[str, ...]:
-        """Forget the lost devices for which `is_chosen` is true, and return their ids."""
+        """Forget the lost devices that `is_chosen` accepts, and return their ids."""
         with self._lock:
             merge_state = self._state.merge
             lost_devices = (identity for identity in merge_state.identities if identity.lost_since is not None)

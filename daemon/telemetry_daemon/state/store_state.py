@@ -51,7 +51,7 @@ class StoreState:
         return StoreState(MergeState(), **{name: getattr(self, name) for name in kept_fields})
 
     def stop_waiting(self, now: float) -> bool:
-        """End the wait for first polls if the timeout has passed. Return whether this call ended it."""
+        """Stop waiting for first polls after the timeout. Return whether this call did so."""
         if not self.awaited or now < self.awaited_until:
             return False
         self.awaited.clear()

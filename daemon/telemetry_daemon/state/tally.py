@@ -55,7 +55,7 @@ class Timeline(Generic[_Holder]):
             self._shares[index] = {other: share for other, share in self._shares[index].items() if other is not holder}
 
     def add_past(self, holder: _Holder, since: float, until: float, may_displace: Callable[[_Holder], bool]) -> None:
-        """Add a holder to a past period. It receives the shares that are unused or may be displaced."""
+        """Add a holder to a past period, with the unused and the displaced shares."""
         self._split_at(until)
         for index in self._split_at(since):
             if self._starts[index] >= until:
@@ -126,7 +126,7 @@ class ReadingSum:
 
 @dataclass(slots=True)
 class Tally:
-    """The use of one card by one owner."""
+    """One owner's use of one card."""
 
     seconds: float = 0.0
     sums: dict[str, ReadingSum] = field(default_factory=dict)
@@ -209,7 +209,6 @@ def _add_divided_segment(
     metric: str,
     segment_numbers: array[float],
 ) -> None:
-    """Add a segment during which the holders changed."""
     segment = CurveSegment(*segment_numbers)
     for holder, _ in _with_unallocated(timeline.span_at(segment.end)[2], unallocated):
         tally_of(tallies, holder).sum_of(metric).add(ReadingSum(peak=segment.end_value))

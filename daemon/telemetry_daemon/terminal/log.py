@@ -55,7 +55,7 @@ def deferred(level: str) -> Iterator[None]:
     finally:
         root.removeHandler(deferring)
         setup(level, "text")
-        for record in deferring.first:
+        for record in deferring.first_records:
             root.handle(record)
         if deferring.omitted:
             root.error("log lines were omitted", extra={"lines": deferring.omitted})
@@ -83,13 +83,13 @@ class ChangeLog:
 class _DeferringHandler(logging.Handler):
     def __init__(self, level: str) -> None:
         super().__init__(level)
-        self.first: list[logging.LogRecord] = []
+        self.first_records: list[logging.LogRecord] = []
         self.omitted = 0
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the record, or count it if there are too many."""
-        if len(self.first) < MAX_DEFERRED:
-            self.first.append(record)
+        if len(self.first_records) < MAX_DEFERRED:
+            self.first_records.append(record)
         else:
             self.omitted += 1
 

@@ -26,7 +26,7 @@ class ProcessReader:
         self._previous: dict[int, tuple[float, float]] = {}
 
     def read(self, start_times: Mapping[int, float]) -> Mapping[int, RunningProcess]:
-        """Return the processes that are still running, by PID. `start_times` maps the PIDs to Unix times."""
+        """Return the running processes by PID. `start_times` maps PIDs to Unix times."""
         running, previous, self._previous = {}, self._previous, {}
         now = time.time()
         boot_time = now - float(proc_text(f"{self._proc}/uptime").split()[0])
@@ -41,7 +41,6 @@ class ProcessReader:
         return running
 
     def _read_times(self, pid: int) -> tuple[float, float] | None:
-        """Return the start time since boot and the CPU time in seconds."""
         try:
             content = proc_text(f"{self._proc}/{pid}/stat")
             fields = content[content.rindex(")") :].split()

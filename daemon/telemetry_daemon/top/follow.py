@@ -41,7 +41,7 @@ class Follower(Feed):
         self.latest = LatestState(name, time.monotonic)
         self._address = address
         self._credentials = credentials
-        self._is_over = False
+        self._is_closed = False
         self._request_event = threading.Event()
         self._wake: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
@@ -79,11 +79,11 @@ class Follower(Feed):
 
     def close(self) -> None:
         """Stop without waiting for the threads, which end with the process."""
-        self._is_over = True
+        self._is_closed = True
         self._request_event.set()
 
     def _read_stream(self) -> None:
-        while self._has_stream and not self._is_over:
+        while self._has_stream and not self._is_closed:
             client = Client(self._address, self._credentials, MAX_SILENCE_SECONDS + PATIENCE_SECONDS)
             with contextlib.closing(client), self._showing_errors():
                 self._read_events(client)
@@ -93,7 +93,7 @@ class Follower(Feed):
         columns, scales = KEPT, tuple[float, ...]()
         try:
             for name, data in client.events(_EVENTS):
-                if self._is_over:
+                if self._is_closed:
                     return
                 document = parse_document(data)
                 if name == "state":
@@ -122,7 +122,7 @@ class Follower(Feed):
 
     def _poll_daemon(self) -> None:
         client = Client(self._address, self._credentials, PATIENCE_SECONDS)
-        while not self._is_over:
+        while not self._is_closed:
             with self._showing_errors():
                 self._request_due(client)
             self._request_event.wait(_POLL_SECONDS)
@@ -143,7 +143,7 @@ class Follower(Feed):
             self._wake()
 
     def _request_due(self, client: Client) -> None:
-        """Send the requests that are due, such as for a complete snapshot or the visible card."""
+        """Send the requests that are due, such as for a complete snapshot."""
         now, focus = time.monotonic(), self._focus
         pause = _COMPLETE_SECONDS.get(focus.view, _BACKGROUND_SECONDS) if self._has_stream else _WITHOUT_STREAM_SECONDS
         if now - self._fetched_at >= pause:

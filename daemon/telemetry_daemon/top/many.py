@@ -42,11 +42,11 @@ class ManyNodesFeed(Feed):
         }
         self._interval = max(INTERVAL_SECONDS, len(addresses) / REQUESTS_PER_SECOND)
         self._schedule = [_ScheduledRequest(time.monotonic(), name) for name in self._addresses]
-        self._changed = threading.Condition()
+        self._schedule_changed = threading.Condition()
         self._silent_requests = 0
-        self._followed: Follower | None = None
+        self._follower: Follower | None = None
         self._wake: Callable[[], None] = lambda: None
-        self._is_over = False
+        self._is_closed = False
 
     def start(self, wake: Callable[[], None]) -> None:
         """Start the threads that request snapshots."""
@@ -56,47 +56,47 @@ class ManyNodesFeed(Feed):
 
     def nodes(self) -> tuple[NodeState, ...]:
         """Return the state of each node."""
-        followed = self._followed
+        follower = self._follower
         states = {name: latest.state() for name, latest in self._latest.items()}
-        if followed is not None and (state := followed.latest.state()).snapshot is not None:
+        if follower is not None and (state := follower.latest.state()).snapshot is not None:
             states[state.name] = state
         return tuple(states.values())
 
     def set_focus(self, focus: Focus) -> None:
         """Follow the node that the screen shows."""
         name = "" if focus.view is View.NODES else focus.node
-        previous = self._followed
+        previous = self._follower
         if previous is not None and previous.latest.state().name != name:
             previous.close()
-            self._followed = None
-        if self._followed is None and name in self._addresses:
-            self._followed = Follower(self.title, name, self._addresses[name], self._credentials)
-            self._followed.start(self._wake)
-        if self._followed is not None:
-            self._followed.set_focus(focus)
+            self._follower = None
+        if self._follower is None and name in self._addresses:
+            self._follower = Follower(self.title, name, self._addresses[name], self._credentials)
+            self._follower.start(self._wake)
+        if self._follower is not None:
+            self._follower.set_focus(focus)
 
     def close(self) -> None:
         """Stop without waiting for threads that wait for a node."""
-        with self._changed:
-            self._is_over = True
-            self._changed.notify_all()
-        if self._followed is not None:
-            self._followed.close()
+        with self._schedule_changed:
+            self._is_closed = True
+            self._schedule_changed.notify_all()
+        if self._follower is not None:
+            self._follower.close()
 
     def _request_repeatedly(self) -> None:
         while (request := self._next_request()) is not None:
             is_silent = not self._request_snapshot(request.name)
             self._wake()
             pause = max(self._interval, _SILENT_NODE_SECONDS) if is_silent else self._interval
-            with self._changed:
+            with self._schedule_changed:
                 self._silent_requests -= request.was_silent
                 self._schedule.append(_ScheduledRequest(time.monotonic() + pause, request.name, is_silent))
-                self._changed.notify()
+                self._schedule_changed.notify()
 
     def _next_request(self) -> _ScheduledRequest | None:
         """Wait until a request is due. Return None if the feed is closed."""
-        with self._changed:
-            while not self._is_over:
+        with self._schedule_changed:
+            while not self._is_closed:
                 may_wait = self._silent_requests < _SILENT_NODE_THREADS
                 candidates = [request for request in self._schedule if may_wait or not request.was_silent]
                 earliest = min(candidates, key=lambda request: request.due, default=None)
@@ -105,7 +105,7 @@ class ManyNodesFeed(Feed):
                     self._schedule.remove(earliest)
                     self._silent_requests += earliest.was_silent
                     return earliest
-                self._changed.wait(wait_seconds)
+                self._schedule_changed.wait(wait_seconds)
             return None
 
     def _request_snapshot(self, name: str) -> bool:

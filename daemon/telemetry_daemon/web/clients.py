@@ -109,7 +109,7 @@ class RateLimits:
 
 
 class RateLimitedLogger:
-    """Logs at most one warning per minute, with the number of warnings omitted since the last one."""
+    """Logs at most one warning per minute, with the number of omitted warnings."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger

@@ -52,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table, with the cells and time units by role."""
+    """A table row, with its cells and time units by role."""
 
     cells: Mapping[str, str]
     units: Mapping[str, int]
@@ -266,7 +266,7 @@ class RowSums:
 
 
 def device_of_kernels(kernels: Iterable[Kernel]) -> tuple[Device, ...]:
-    """Return a tuple with one device that has these kernels, or () if there are none."""
+    """Return (device,) with these kernels, or () if there are none."""
     sorted_kernels = largest_first(kernels)
     return (Device(kernels=sorted_kernels),) if sorted_kernels else ()
 
@@ -310,7 +310,7 @@ def headings_predicate(*names: str) -> IsHeading:
 
 
 def first_line_predicate(is_heading: IsHeading) -> Callable[[Clue], bool]:
-    """Return a function that checks whether a file's first non-blank line is a heading."""
+    """Return a predicate that accepts a file whose first non-blank line is a heading."""
     return lambda clue: is_heading(first_cells(clue.text))
 
 

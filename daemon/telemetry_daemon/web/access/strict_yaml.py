@@ -69,7 +69,7 @@ class Table:
         return None
 
     def whole_number(self, key: str) -> int:
-        """Return the key's number, by default 0. Raise WebConfigError if it is not a whole number."""
+        """Return the key's whole number, or 0 if it is absent. Raise WebConfigError for other values."""
         text = self.text(key) or "0"
         if not (text.isascii() and text.isdigit() and len(text) <= 9):
             raise self.error(key, "must be a whole number of 0 or more")
@@ -102,7 +102,7 @@ class Table:
 
 
 def read_table(file: str, content: bytes) -> Table:
-    """Return the top-level mapping of the file, or an empty one for an empty file."""
+    """Return the file's top-level mapping, which is empty for an empty file."""
     try:
         node = yaml.compose(content, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:

@@ -48,7 +48,7 @@ def server_context(config: TlsConfig, file: str) -> ssl.SSLContext:
 
 
 def make_client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject], str]:
-    """Return a check of client certificates. It returns an error text, or "" if the client is allowed."""
+    """Return a function that returns why a client certificate is refused, or "" if it is allowed."""
     if not allowed_sans:
         return lambda _: ""
     allowed_names = frozenset(map(canonical_san, allowed_sans))

@@ -69,7 +69,7 @@ class Connection(asyncio.BufferedProtocol):
             self._receive(bytes(self._shared.read_buffer[:nbytes]))
 
     def eof_received(self) -> bool:
-        """Finish the current response, because the client may have closed only its sending side."""
+        """Finish the response, because the client may still read it."""
         if self._channel is None or self._phase in {Phase.CLOSING, Phase.STREAMING}:
             return False
         self._receive_end()
@@ -145,7 +145,7 @@ class Connection(asyncio.BufferedProtocol):
         self._process_next_request()
 
     def _receive_from_stream_client(self, data: bytes) -> None:
-        """Process TLS messages from a stream's client. Disconnect it if it sends anything else."""
+        """Process TLS messages. Disconnect the client if it sends anything else."""
         try:
             received = self._channel.receive(data) if self._channel else None
         except OSError:  # for example ssl.SSLError for an invalid TLS record

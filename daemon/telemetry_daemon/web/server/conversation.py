@@ -153,7 +153,7 @@ def _split_target(target: str) -> tuple[str, str, str] | None:
 
 
 def _response_headers(response: Response, extra_headers: Headers, *, is_final: bool) -> list[tuple[str, str]]:
-    """Return the headers of a response, in which `extra_headers` have precedence."""
+    """Return a response's headers. Extra headers have precedence."""
     replaced_names = {name.lower() for name, _ in extra_headers}
     headers = [("Date", _format_date(int(time.time())))]
     if response.status not in _NEVER_WITH_BODY:

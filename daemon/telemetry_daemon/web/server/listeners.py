@@ -197,7 +197,7 @@ def _listen_beside(
 
 
 def sockets_on(port: int) -> Iterator[tuple[tuple[str, int], int, int]]:
-    """Yield address, user ID and inode of each socket listening on a port. Raises OSError."""
+    """Yield address, user ID and inode of each socket that listens on this port. Raises OSError."""
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(FileNotFoundError), (PROC / "net" / name).open() as table:  # no tcp6 without IPv6
             for line in table:

@@ -146,7 +146,7 @@ def raise_descriptor_limit() -> int:
 
 
 def connection_limit(descriptors: int, upper_limit: int) -> int:
-    """Return the maximum number of connections, with descriptors reserved for readers."""
+    """Return the maximum number of connections. Some descriptors are reserved for readers."""
     open_descriptors = sum(1 for _ in Path("/proc/self/fd").iterdir())
     return max(MIN_CONNECTIONS, min(upper_limit, descriptors - open_descriptors - DESCRIPTORS_FOR_READERS))
 

@@ -89,7 +89,7 @@ class WebServer:
         self._allow_hosts(self._allowed_hosts)
 
     async def start_on(self, listener: Listener, is_admitted: Callable[[socket.socket], bool]) -> None:
-        """Serve clients of an open listener if `is_admitted` accepts them. No password is required."""
+        """Serve the clients that `is_admitted` accepts on an open listener, without passwords."""
         self._is_admitted = is_admitted
         self._listen = (listener.setting,)
         self._serve([listener], AccessControl(load_config("")))
@@ -107,7 +107,7 @@ class WebServer:
         await asyncio.shield(self._closed)
 
     async def reconfigure(self, listen: Sequence[str], config_file: str, allowed_hosts: Sequence[str] = ()) -> None:
-        """Apply new settings without interruption, or raise WebError and change nothing."""
+        """Apply new settings without interruption. If WebError is raised, nothing changes."""
         addresses = tuple(dict.fromkeys(listen))
         loaded_config = load_config(config_file)
         old_listeners = [acceptor.listener for address, acceptor in self._acceptors.items() if address not in addresses]
@@ -215,7 +215,7 @@ class _Acceptor:
         await asyncio.wait([self.task])
 
     async def empty_backlog(self, is_worth_serving: Callable[[socket.socket], bool]) -> None:
-        """Accept the clients that still wait after `stop`. Close those that are not worth serving."""
+        """Serve or close the clients that still wait after `stop`."""
         with contextlib.suppress(OSError):  # the remaining connections are closed with the listener
             for _ in range(BACKLOG):
                 client = self._accept_client()
