@@ -146,7 +146,7 @@ class UnknownNameError(TelemetryError, KeyError):
 
 
 class NotReachableError(TelemetryError):
-    """No daemon answers at the given address, or this node's tools give no result."""
+    """No daemon answers at the given address, or the tools of this node give no result."""
 
 
 class NotUnderstoodError(TelemetryError):

@@ -28,7 +28,7 @@ class Collector(BaseCollector):
         self._timeout = timeout
 
     def describe(self) -> list[ClientMetric]:
-        """Return nothing, so that registration does not read the devices."""
+        """Return no metrics, so that registration does not read the devices."""
         return []
 
     def collect(self) -> Iterator[ClientMetric]:

@@ -218,7 +218,7 @@ def _device_names(device: Device) -> set[str]:
 
 
 def _document_age(node: Node) -> float:
-    """Return the document's age, or 0 if the clocks of the nodes differ."""
+    """Return the document's age, or 0 if the other node's clock differs."""
     age = time.time() - node.time.timestamp()
     return age if 0.0 <= age <= _MAX_AGE_SECONDS else 0.0
 

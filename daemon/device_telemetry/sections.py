@@ -18,7 +18,7 @@ TEMPERATURE = "temperature_celsius"
 
 @dataclass(frozen=True)
 class Sample:
-    """The devices' numbers at one time, by device name."""
+    """The numbers of each device at one time."""
 
     time: float
     values: Mapping[str, Mapping[str, float]]
@@ -94,7 +94,7 @@ class Section:
             self.ended = now
 
     def add_period(self, before: Sample, after: Sample) -> None:
-        """Add the time between two samples."""
+        """Add the statistics of the time between two samples."""
         spans = [*self._spans, *((start, math.inf) for start in self._starts[:1])]
         seconds = _overlap_seconds(spans, before.time, after.time)
         self.seconds += seconds

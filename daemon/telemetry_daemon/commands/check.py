@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def report_usage_error(message: str) -> int:
-    """Print a usage error, and return the status UNKNOWN."""
+    """Print a usage error. Return the status UNKNOWN."""
     print(f"TELEMETRY UNKNOWN - {message}")
     return _UNKNOWN_STATUS
 
@@ -173,7 +173,7 @@ def _has_accelerators() -> bool:
 
 
 def read_overrides(path: str) -> Overrides:
-    """Return the overrides in a file, or raise CommandError with all errors."""
+    """Return the overrides in a file. Raises CommandError with all errors."""
     from telemetry_parsers.vendors import VENDOR_WORDS
 
     document = _read_toml(path)

@@ -56,7 +56,7 @@ def read_credentials(arguments: argparse.Namespace) -> Credentials:
 
 
 def addresses(nodes: Sequence[str], file: Path | None) -> tuple[Address, ...]:
-    """Return the addresses of the given nodes and of the nodes in the file, or raise CommandError."""
+    """Return the addresses of the given nodes and of the nodes in the file. Raises CommandError."""
     file_addresses = parse_node_list(_read_text(str(file))) if file is not None else []
     if file is not None and not file_addresses:
         raise CommandError(f"{file} contains no nodes; write one node per line")
@@ -152,7 +152,7 @@ def _read_text(path: str) -> str:
 
 
 def requested_address(arguments: argparse.Namespace, remedy: str) -> Address:
-    """Return the address of the requested or local daemon, or raise CommandError."""
+    """Return the address of the requested or local daemon. Raises CommandError."""
     if arguments.node is not None:
         return addresses([arguments.node], None)[0]
     address = find_local_daemon(options.settings(arguments), read_credentials(arguments))

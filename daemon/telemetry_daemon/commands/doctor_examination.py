@@ -34,7 +34,7 @@ _PLUGIN_REMEDY = "fix the plugin or its dependencies, or remove it from parsers.
 
 
 def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
-    """Examine a node, and return the report and the finding count."""
+    """Examine a node. Return the report and the number of findings."""
     if arguments.node is not None:
         examined = _examine_other_node(arguments)
     else:
@@ -46,7 +46,7 @@ def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
 
 
 def write_bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
-    """Write a bundle, and return its list of contents and the finding count."""
+    """Write a bundle. Return its list of contents and the number of findings."""
     try:
         bundles.check_path(arguments.bundle)
         material = _collect_material(arguments, root)

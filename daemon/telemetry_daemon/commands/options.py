@@ -59,7 +59,7 @@ def add_source(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def add_origins(parser: argparse.ArgumentParser, verb: str, demo: str, *flags: str) -> argparse._MutuallyExclusiveGroup:
-    """Add `--node`, `--demo` or `--replay`, which exclude each other."""
+    """Add some of the mutually exclusive flags `--node`, `--demo` and `--replay`."""
     options: Mapping[str, Mapping[str, Any]] = {
         "--node": {"metavar": "NODE", "help": f"{verb} another node: HOST, HOST:PORT or the URL of its daemon"},
         "--demo": {

@@ -124,7 +124,7 @@ def _make_masking_callback(recorder: Recorder, mask: Mask | None, show_progress:
 
 
 def _origin_and_recorder(arguments: argparse.Namespace) -> tuple[str, _RecordFunction]:
-    """Return the origin's name and its recording function."""
+    """Return the origin's name, and the function that records the origin."""
     from telemetry_daemon.commands.daemons import daemon_has_same_settings
 
     if arguments.origin == "daemon" or (arguments.origin is None and daemon_has_same_settings(arguments)):
@@ -214,7 +214,7 @@ class _Progress:
         self._next_time = self.start = time.monotonic()
 
     def start_recording_time(self, gate: FirstResultGate) -> bool:
-        """Start measuring the recording time. Return whether to continue recording."""
+        """Note the start time. Return whether any accelerator source has worked or failed."""
         self._first_round_end = time.monotonic()
         return gate.is_open or bool(gate.failures)
 

@@ -68,7 +68,7 @@ def _checked_config(completed: ProcessResult) -> CheckedConfig:
 
 
 def main() -> int:
-    """Validate the inputs on standard input and return the exit status."""
+    """Validate the inputs from standard input, and return the exit status."""
     # Imported here because the daemon does not need these modules.
     from telemetry_daemon.config.file import load
     from telemetry_daemon.plugins.sources import find_parsers

@@ -41,7 +41,7 @@ class SettingMetadata:
 
 
 def about(text: str, **properties: Any) -> Mapping[str, SettingMetadata]:
-    """Return the `metadata` argument of a setting's dataclass field."""
+    """Return the `metadata` argument for the dataclass field of a setting."""
     return {"about": SettingMetadata(text, **properties)}
 
 

@@ -114,7 +114,7 @@ def missing_card_findings(snapshots: Sequence[Snapshot], expected: Mapping[str, 
 
 
 def present_devices(snapshot: Snapshot) -> Counter[str]:
-    """Count each vendor's real devices that are up, without partitions."""
+    """Return the number of each vendor's cards that are up. Simulated cards do not count."""
     return Counter(
         device.vendor for device in snapshot.devices if device.up and device.parent is None and not device.simulated
     )

@@ -202,7 +202,7 @@ class DoctorJson:
 
 def document(examined: Examination) -> dict[str, Any]:
     """Return the JSON document as a dictionary."""
-    other, machine, limits = examined.other, examined.machine, examined.limits
+    other, machine, limits = examined.remote_daemon, examined.machine, examined.limits
     is_this_node = other is None
     full_document = DoctorJson(
         schema="telemetry.doctor/1",

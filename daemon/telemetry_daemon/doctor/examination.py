@@ -29,7 +29,7 @@ _OUTPUT_NOUNS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The data that was read about a node, and the findings. For another node, `other` is its daemon."""
+    """The data that was read about a node, and the findings. `remote_daemon` is None for this node."""
 
     snapshot: Snapshot
     examined_sources: tuple[ExaminedSource, ...]
@@ -41,7 +41,7 @@ class Examination:
     earlier_findings: tuple[Finding, ...] = ()
     flights: tuple[FlightFile, ...] = ()
     expected: Mapping[str, int] = field(default_factory=dict)
-    other: DaemonView | None = None
+    remote_daemon: DaemonView | None = None
     owners_are_shown: bool = False
     is_partial: bool = False
     findings: tuple[Finding, ...] = ()
@@ -68,7 +68,7 @@ def examine_remote(view: DaemonView) -> Examination:
         findings += cards.missing_card_findings([snapshot], view.expected)
         findings += cards.remote_contradictions(view.bus_counts, snapshot.devices)
     notes = () if view.is_real else ("the cards are simulated or recorded: their faults are not findings",)
-    return Examination(snapshot, examined_sources, other=view, findings=tuple(findings), notes=notes)
+    return Examination(snapshot, examined_sources, remote_daemon=view, findings=tuple(findings), notes=notes)
 
 
 def _findings(examined: Examination, complete_sources: Collection[str]) -> Iterator[Finding]:
@@ -119,7 +119,7 @@ def _report_rows(examined: Examination, *, show_all: bool) -> Iterator[_Row]:
     if missing_sources:
         yield from (_EMPTY_ROW, ("not found", ", ".join(missing_sources)))
         yield "          ", "(telemetry doctor --all shows the search paths)"
-    if not examined.is_partial and examined.other is None:
+    if not examined.is_partial and examined.remote_daemon is None:
         yield _EMPTY_ROW
         yield from (("daemon", note) for note in daemon.notes(examined.daemon))
         for flight in examined.flights:
@@ -133,7 +133,7 @@ def _report_rows(examined: Examination, *, show_all: bool) -> Iterator[_Row]:
 
 
 def _summary_lines(examined: Examination) -> Iterator[str]:
-    machine, other = examined.machine, examined.other
+    machine, other = examined.machine, examined.remote_daemon
     bus_counts = machine.bus_counts if other is None else other.bus_counts
     counts = ", ".join(f"{count} × {vendor}" for vendor, count in bus_counts.items()) or "none"
     if other is not None:

@@ -56,7 +56,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class _Requirement:
-    """The minimum of a limit, and the options that set the limit."""
+    """The minimum of a limit, and the options that raise the limit."""
 
     name: str
     minimum: float

@@ -304,7 +304,7 @@ class TemporaryFile:
     _path: str
 
     def add_name(self) -> str:
-        """Give the file a path, which is valid until `remove_name`."""
+        """Give the file a path. It is valid until `remove_name` is called."""
         self.stream.flush()
         with contextlib.suppress(FileExistsError):  # the file already has this name: see `_open_temporary`
             # With `src_dir_fd`, Python calls linkat, which follows the link in /proc.

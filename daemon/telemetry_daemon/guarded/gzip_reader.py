@@ -44,7 +44,7 @@ class GzipReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read bytes into the buffer, and return their count, 0 at the end."""
+        """Read bytes into the buffer. Return their count, which is 0 at the end."""
         while not self._is_at_end:
             piece = self._read_piece(len(buffer))
             if piece:

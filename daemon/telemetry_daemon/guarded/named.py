@@ -73,7 +73,7 @@ def open_existing(path: Path) -> int | None:
 
 @final
 class FileNameLock:
-    """A lock on a file name. Raises BlockingIOError if another process holds it."""
+    """A lock for a file name. Raises BlockingIOError if another process holds the lock."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -36,7 +36,7 @@ class OwnFolder:
 
     @classmethod
     def create_at(cls, path: Path, mode: int = FOLDER_MODE) -> OwnFolder:
-        """Open a folder, after creating it and its parents if they are missing."""
+        """Open a folder. If it or its parents are missing, create them."""
         try:
             return cls.at(path)
         except FileNotFoundError:  # the daemon starts for the first time
@@ -60,7 +60,7 @@ class OwnFolder:
         return reading.read_file(name, limit_bytes, self._descriptor)
 
     def replace(self, name: str, content: bytes) -> None:
-        """Atomically replace a file, and sync it to disk."""
+        """Replace a file atomically, and sync it to disk."""
         with folders.replacement(self._descriptor, name) as descriptor:
             folders.write(descriptor, content)
             self._give_to_owner(descriptor)
@@ -79,7 +79,7 @@ class OwnFolder:
             folders.append(descriptor, content)
 
     def replace_for_group(self, name: str, content: bytes) -> None:
-        """Atomically replace a file that the folder's group can read."""
+        """Replace a file atomically. The folder's group can read the new file."""
         with folders.replacement(self._descriptor, name) as descriptor:
             folders.write(descriptor, content)
             os.fchown(descriptor, -1, self._owner[1])

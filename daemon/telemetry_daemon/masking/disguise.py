@@ -52,7 +52,7 @@ class StandIns:
         return prefix + "".join(_with_case_of(old, next(replacements)) if old.isalnum() else old for old in body)
 
     def for_whole_number(self, value: str) -> str:
-        """Return the stand-in for a decimal number. In hexadecimal form, it has the same stand-in."""
+        """Return the stand-in for a decimal number. It matches the stand-in of the hexadecimal form."""
         return str(int(self._replace_each(f"{int(value):x}", _replace_hex_digit), 16))
 
     def for_address(self, value: str) -> str:

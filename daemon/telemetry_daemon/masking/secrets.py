@@ -89,7 +89,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class KnownIdentities:
-    """The identities, names and processes to mask. Words in `harmless` and `models` are kept."""
+    """The identities, names and processes to mask. Words in `harmless` and `models` are not masked."""
 
     ids: WholeWords = field(default_factory=WholeWords)
     names: WholeWords = field(default_factory=WholeWords)

@@ -22,7 +22,7 @@ def descriptions() -> Mapping[str, DescribedParser]:
 
 
 def description(parser: Parser) -> DescribedParser:
-    """Return a loaded parser's description, as built_in.json stores it."""
+    """Return a loaded parser's description in the form that built_in.json stores."""
     return from_plain(DescribedParser, to_plain(DescribedParser, parser))
 
 

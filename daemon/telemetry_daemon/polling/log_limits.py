@@ -32,8 +32,8 @@ class _LineLimit:
         self._lock = threading.Lock()
         self._logged: dict[Hashable, _LoggedLines] = {}
 
-    def remaining_lines(self, subject: Hashable, pattern: str = "") -> int:
-        """Count a log line. Return the number of lines that may still be logged, including this line."""
+    def count_line(self, subject: Hashable, pattern: str = "") -> int:
+        """Count a log line. Return how many lines may still be logged, including this line."""
         with self._lock:
             now = self._clock()
             logged = self._logged.get(subject)
@@ -59,12 +59,12 @@ class LogLimits:
         """Return the message for a problem, or "" to log nothing."""
         # A problem may quote a reading that changes at each poll.
         pattern = _DIGITS.sub("0", f"{problem.where}: {problem.text}")
-        remaining = self._problems.remaining_lines((source.name, poll.name), pattern)
+        remaining = self._problems.count_line((source.name, poll.name), pattern)
         return {0: "", 1: "too many kinds of problems; no more are logged today"}.get(remaining, "problem")
 
     def message_of_event(self, source: Source, event: DeviceEvent) -> str:
         """Return the message for a new or lost device, or "" to log nothing."""
-        remaining = self._events.remaining_lines(source.name)
+        remaining = self._events.count_line(source.name)
         return {0: "", 1: "too many device changes; no more are logged this hour"}.get(
             remaining, f"device {event.what}"
         )

@@ -27,7 +27,7 @@ class _Suspended:
 
 
 class SuspendedPolls:
-    """The suspended polls. A single job checks whether their tools, libraries and files exist."""
+    """The suspended polls. One job checks whether their tools, libraries and files exist."""
 
     def __init__(self, scheduler: BaseScheduler, monotonic: Callable[[], float], check: CheckPoll) -> None:
         self._scheduler = scheduler
@@ -39,7 +39,7 @@ class SuspendedPolls:
         scheduler.add_executor(SingleThreadExecutor(), alias=_CHECK_JOB)
 
     def suspend(self, source: str, poll: Poll, job_id: str, interval: float) -> None:
-        """Suspend a poll, and check at this interval whether its tool, library or files exist."""
+        """Suspend a poll. Check at this interval whether its tool, library or files exist."""
         with self._lock:
             polls_of_source = self._suspended.setdefault(source, {})
             is_suspended = poll.name in polls_of_source
@@ -73,23 +73,23 @@ class SuspendedPolls:
                 self._scheduler.remove_job(_CHECK_JOB)
             return
         self._scheduler.add_job(
-            self._check_all,
+            self._check_due_polls,
             trigger=MonotonicTrigger(shortest, 0.0, self._monotonic),
             id=_CHECK_JOB,
             executor=_CHECK_JOB,
             replace_existing=True,
         )
 
-    def _check_all(self) -> None:
+    def _check_due_polls(self) -> None:
         now = self._monotonic()
         with self._lock:
-            shortest = self._interval or 0.0
+            interval = self._interval or 0.0
             due_polls = [
                 (source, suspended.poll)
                 for source, polls_of_source in self._suspended.items()
                 for suspended in polls_of_source.values()
                 # Include checks that are nearly due, so that one run of the job covers them.
-                if suspended.interval <= shortest or now - suspended.checked_at >= suspended.interval - shortest / 2
+                if suspended.interval <= interval or now - suspended.checked_at >= suspended.interval - interval / 2
             ]
         for source, poll in due_polls:
             self._check(source, poll)

@@ -89,7 +89,7 @@ def _core_origins(readings: Readings) -> set[str]:
 
 
 def updated_need(need: FastPollNeed, mode: Mode, *, covered: bool, now: float) -> FastPollNeed:
-    """Return the updated need for fast polls."""
+    """Return the need for fast polls from now on."""
     if mode != "auto" or need.exists != covered:
         return need
     if covered and now - need.since < CHANGE_MODE_AFTER_SECONDS:

@@ -44,7 +44,7 @@ def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
 
 
 def has_folder(request: Files, root: str) -> bool:
-    """Return whether any pattern's folder before the first wildcard exists. Never blocks."""
+    """Return whether the fixed folders of any pattern exist. Never blocks."""
     patterns = (*request.globs, *request.links, *request.binary)
     root_path = root.rstrip("/")
     return any(os.path.exists("/".join((root_path, *fixed_folders(pattern))) or "/") for pattern in patterns)  # noqa: PTH110  # paths are strings here

@@ -20,7 +20,7 @@ _CLOSE_SECONDS = 1.0
 
 
 class WorkerError(Exception):
-    """A call failed. `state` is the resulting state of the source."""
+    """A call failed. `state` is the source's state after the error."""
 
     state: State = "failed"
     reason: Reason | None = "internal"

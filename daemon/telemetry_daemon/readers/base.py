@@ -20,7 +20,7 @@ class Targets:
 
     @classmethod
     def from_reports(cls, reports: Sequence[SourceReport]) -> Targets:
-        """Return the cards and devices in the newest report."""
+        """Return the targets that the newest report contains."""
         if not reports:
             return cls()
         devices = [

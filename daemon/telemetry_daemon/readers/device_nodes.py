@@ -39,7 +39,7 @@ def is_under_systemd(environment: Mapping[str, str]) -> bool:
 
 
 class NodeWatch:
-    """Finds device nodes that systemd denies to this process."""
+    """Finds device nodes that systemd does not let this process open."""
 
     def __init__(
         self,

@@ -57,7 +57,7 @@ class KubeletReader(Reader):
         self._last_response: dict[str, tuple[bytes, list[Plain]]] = {}
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # the kubelet lists all pods
-        """Return a capture with the kubelet's response and the node's files about pods."""
+        """Return a capture with the kubelet's response, and with the node's own files about pods."""
         start, cpu_start = ReadStart(), time.thread_time()
         outputs: tuple[Output, ...] = ()
         failure: Failure | None = None

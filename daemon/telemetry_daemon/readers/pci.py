@@ -95,7 +95,7 @@ def _read_text(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MachineState:
-    """The boot ID of the machine, and the driver bindings of its cards."""
+    """The boot ID of the machine, and its cards' driver bindings."""
 
     boot: str = ""
     binding_of: Callable[[str], int] = lambda _: NOT_BOUND

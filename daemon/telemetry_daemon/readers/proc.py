@@ -93,7 +93,7 @@ def job_variables(folder: str) -> dict[str, Plain]:
 
 
 def card_fdinfo_texts(folder: str) -> Iterator[str]:
-    """Yield the fdinfo texts of the cards' device files that a process has open."""
+    """Yield the fdinfo text of each card device that a process has open."""
     try:
         descriptors = os.listdir(f"{folder}/fdinfo")  # noqa: PTH208 # fast: called for each process
     except OSError:  # reading another user's files needs a capability

@@ -68,7 +68,7 @@ class StepsSettings(Protocol):
 
     @property
     def expire_after(self) -> float:
-        """Return the age in seconds at which a file is no longer read."""
+        """Return the age in seconds from which a file is no longer read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class StepsReader(Reader):
         self._new_ranks = NewRankLimit()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # steps are counted without targets
-        """Return a capture with the contents of all files that changed recently."""
+        """Return a capture with the content of each file that changed recently."""
         start, cpu = ReadStart(), time.thread_time()
         try:
             files = self._read_files(time.time())

@@ -108,7 +108,7 @@ def _create_job(job_id: str, variables: _VariableNames, environment: Mapping[str
 
 
 def _slurm_display_id(environment: Mapping[str, str]) -> str:
-    """Return the ID that users see, such as `12_3`, or "" for ordinary jobs."""
+    """Return the ID that users see, such as `12_3` for a member of a job array, or ""."""
     for job_variable, member_variable, separator in (
         ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "_"),
         ("SLURM_HET_JOB_ID", "SLURM_HET_JOB_OFFSET", "+"),

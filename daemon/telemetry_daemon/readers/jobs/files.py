@@ -131,7 +131,7 @@ def _remove_old(folder: OwnFolder, before: float) -> int:
 
 
 def group_of_service(*folders: str) -> int:
-    """Return the group of the first existing folder, or 0."""
+    """Return the service's group, which is the group of the first existing folder, or 0."""
     for folder in folders:
         with suppress(OSError):  # try the next folder
             return Path(folder).stat().st_gid

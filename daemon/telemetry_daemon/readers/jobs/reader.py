@@ -106,7 +106,7 @@ class JobsReader(Reader):
         self._schedulers_with_jobs: set[str] = set()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # jobs are read without targets
-        """Return a capture with the scheduler's jobs, or with the mapping folders."""
+        """Return a capture with a scheduler's jobs, or with the content of the mapping folders."""
         start, cpu_start = ReadStart(), time.thread_time()
         call = poll.request.calls[0] if isinstance(poll.request, Library) and poll.request.calls else ""
         result = self._read_job_maps() if call == JOB_MAP else self._read_jobs(call)

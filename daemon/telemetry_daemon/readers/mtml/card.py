@@ -119,7 +119,7 @@ class Card:
 
 
 class CardSlot:
-    """The card at an index of the library. It may be lost."""
+    """The card at an index of the library. The card may be lost."""
 
     def __init__(self, mtml: Mtml, index: int, clock: Callable[[], float], pause_seconds: float) -> None:
         self._mtml = mtml

@@ -51,7 +51,7 @@ class EventInbox:
 
 
 class EventReceiver:
-    """Receives the events of a session's GPUs in a thread, until `stop`."""
+    """Receives the events of a session's GPUs in a thread."""
 
     def __init__(self, nvml: Nvml, inbox: EventInbox, wall: Callable[[], float] = time.time) -> None:
         self._nvml = nvml
@@ -65,7 +65,7 @@ class EventReceiver:
         self.mig_changed = False
 
     def watch(self, handle: Any, bus_id: str) -> None:
-        """Receive the events of a GPU from now on, if it supports any."""
+        """Start to receive a GPU's events, if the GPU supports any."""
         supported = self._nvml.call("nvmlDeviceGetSupportedEventTypes", handle)
         types = 0 if isinstance(supported, FailedCall) else supported & _EVENT_TYPES
         if not types:

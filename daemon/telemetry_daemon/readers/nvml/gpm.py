@@ -43,7 +43,7 @@ class GpmSampler:
         self._is_first = True
 
     def take_first_sample(self) -> None:
-        """Take a sample that the first poll can compare with its own sample."""
+        """Take a sample, so that the first poll can compute averages."""
         if not self._samples and self._caller.error_if_disabled(self._key) is None:
             self._take_sample()
 

@@ -25,7 +25,7 @@ _RPM_KEY = "FanSpeedRPM"
 
 
 class _FanSpeedInfo(ctypes.Structure):
-    """The structure nvmlFanSpeedInfo_v1_t. It is needed because pynvml's function reads only the first fan."""
+    """The structure nvmlFanSpeedInfo_v1_t. Without it, pynvml reads only the first fan."""
 
     _fields_ = (("version", ctypes.c_uint), ("fan", ctypes.c_uint), ("speed", ctypes.c_uint))
 
@@ -72,7 +72,7 @@ class SessionContext:
 
 
 class Gpu:
-    """One GPU of a session. If `is_outdated` is set, the library must be initialised again."""
+    """One GPU of a session. If `is_outdated` is set, the session must be replaced."""
 
     def __init__(self, context: SessionContext, index: int, handle: Any) -> None:
         self._context = context
@@ -103,7 +103,7 @@ class Gpu:
         return {**self.identity, **_TIERS[tier](self)}
 
     def read_fast(self) -> dict[str, Plain]:
-        """Read values that change every second."""
+        """Read values that change within a second."""
         results = self._caller.results(self._context.fast_calls)
         values = self._caller.field_results(fields.FAST)
         if is_value(values["power_average"]):
@@ -121,7 +121,7 @@ class Gpu:
         return {"gpm": self._gpm.read(), "instances": self._read_instances(Instance.read_gpm)}
 
     def read_slow(self) -> dict[str, Plain]:
-        """Verify the handles, and read values that change every minute."""
+        """Verify the handles, and read values that change within a minute."""
         self._caller.verify_uuid(self.identity["uuid"])
         for instance in self._instances:
             instance.verify_uuid()

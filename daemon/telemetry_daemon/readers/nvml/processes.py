@@ -147,7 +147,7 @@ class ProcessUtilization:
         self._newest_us = 0
 
     def read(self, caller: DeviceCaller) -> Plain:
-        """Return [PID, per cent] for each process active since the last poll."""
+        """Return [PID, utilization in per cent] for each process that was active since the last poll."""
         return caller.guarded_call(UTILIZATION_CALL, partial(self._read_samples, caller.handle))
 
     def _read_samples(self, handle: Any) -> list[Plain] | FailedCall | None:

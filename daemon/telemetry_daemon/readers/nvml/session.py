@@ -28,7 +28,7 @@ _IDENTITY_KEYS = ("index", "bus_id", "uuid", "name", "serial")
 
 
 class GpuSlot:
-    """The GPU at an index of the library. It may be lost."""
+    """The GPU at an index of the library. The GPU may be lost."""
 
     def __init__(self, context: SessionContext, events: EventReceiver, index: int) -> None:
         self._context = context
