@@ -35,7 +35,7 @@ CASES = (
     ("snapshot --source nvlm", USAGE, "did you mean 'nvml'?"),
     ("snapshot --source nvidia-smi", USAGE, "did you mean 'nvml'?"),
     ("snapshot --demo 8", USAGE, "did you mean 8xnvidia?"),
-    ("snapshot --demo x", USAGE, "write for example 8xnvidia,4xhygon"),
+    ("snapshot --demo x", USAGE, "write, for example, 8xnvidia,4xhygon"),
     ("snapshot --demo 999xnvidia", USAGE, "exceed the limit of 256"),
     ("snapshot --at 5m", USAGE, "add --replay FILE"),
     ("snapshot --at end", USAGE, "--at is only for recordings"),

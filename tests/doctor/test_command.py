@@ -149,7 +149,7 @@ FAULTS = {
             recording="mtgpu.0",
             text="no_permission",
         ),
-        fault("1 MiB of memory", "MemoryMax= in a drop-in", unit(ActiveState="activating", MemoryMax="1048576")),
+        fault("1 MiB of memory", "MemoryMax in a drop-in", unit(ActiveState="activating", MemoryMax="1048576")),
         fault("dangling link", "create its target", lambda n: (n.folder / "state").symlink_to(n.folder / "nothing")),
     ),
     "a container": (

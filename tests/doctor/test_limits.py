@@ -44,10 +44,10 @@ def test_limits_of_a_container(given: Limits, expected: list[str]) -> None:
     ("properties", "expected"),
     [
         ({"MemoryMax": "infinity", "TasksMax": "18446744073709551615"}, []),
-        ({"MemoryMax": str(32 * MIB)}, ["MemoryMax= in a drop-in"]),
+        ({"MemoryMax": str(32 * MIB)}, ["MemoryMax in a drop-in"]),
         ({"CPUQuotaPerSecUSec": "100ms"}, []),
-        ({"CPUQuotaPerSecUSec": "50ms"}, ["CPUQuota= in a drop-in"]),
-        ({"TasksMax": "8", "LimitNOFILE": "100"}, ["TasksMax= in a drop-in", "LimitNOFILE= in a drop-in"]),
+        ({"CPUQuotaPerSecUSec": "50ms"}, ["CPUQuota in a drop-in"]),
+        ({"TasksMax": "8", "LimitNOFILE": "100"}, ["TasksMax in a drop-in", "LimitNOFILE in a drop-in"]),
     ],
 )
 def test_limits_of_the_unit(properties: dict[str, str], expected: list[str]) -> None:

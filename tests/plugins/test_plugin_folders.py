@@ -39,7 +39,7 @@ def isolated(site: distributions.Site, folder: Path) -> list[str]:
 def test_file_that_others_can_write_is_not_run(site: distributions.Site, folder: Path, where: str, mode: int) -> None:
     path = (folder / where).resolve()
     path.chmod(mode)
-    expected = f"{path} can be written by others, who could change what runs here: chmod go-w {path}"
+    expected = f"{path} can be written by others, who could change the code: chmod go-w {path}"
     assert only_failure(site, folder) == expected
 
 
@@ -69,7 +69,7 @@ def test_module_of_another_user_is_not_run(site: distributions.Site, folder: Pat
     file = folder / "acme.py"
     if os.geteuid() == 0:
         os.chown(file, OTHER_USER, -1)
-        expected = f"{file} belongs to user {OTHER_USER}, who could change what runs here: chown root {file}"
+        expected = f"{file} belongs to user {OTHER_USER}, who could change the code: chown root {file}"
         assert only_failure(site, folder) == expected
     else:
         assert isolated(site, folder) == ["acme-smi"]

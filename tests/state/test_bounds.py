@@ -265,7 +265,7 @@ def test_refused_devices_are_counted_and_logged_once() -> None:
     node = Node()
     taken = node.live_through(Evil(devices=300, names="same"))
     assert node.refused() == 300 - bounds.MAX_DEVICES
-    assert ["300 devices" in problem.text for problem in taken.problems] == [True]
+    assert ["300 reported devices" in problem.text for problem in taken.problems] == [True]
     page = renderer.text_page(node.store.snapshot()).decode()
     assert f'telemetry_devices_refused{{source="evil"}} {300.0 - bounds.MAX_DEVICES}\n' in page
     assert 'telemetry_devices_refused{source="honest"} 0.0\n' in page

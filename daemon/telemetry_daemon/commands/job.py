@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
             (files.record_start if arguments.action == "start" else files.record_end)(folder, job, now)
     except (OSError, files.TooManyFilesError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise CommandError(f"{job.scheduler} job {job.id} was not recorded: {directory}: {reason}") from None
+        raise CommandError(f"{job.scheduler} job {job.id} was not recorded in {directory}: {reason}") from None
     request_poll(daemon_directory, job.scheduler)
     return exits.OK
 

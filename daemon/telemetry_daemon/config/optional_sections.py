@@ -20,7 +20,7 @@ class AttributionSettings:
     enabled: bool = field(
         default=False,
         metadata=about(
-            "Report the owner of each card, in metrics and all documents, and keep a record of each owner in `jobs.jsonl` in the "
+            "Report each card's owner in metrics and documents, and record each owner in `jobs.jsonl` in the "
             "state directory. A change needs a restart."
         ),
     )
@@ -65,7 +65,7 @@ class AttributionSettings:
     hash_key_file: str = field(
         default="",
         metadata=about(
-            "A file with the key of the hashes. Nodes with the same key compute the same hash for a name. Empty: a key in the "
+            "A file with the key for the hashes. Nodes with the same key compute the same hash for a name. Empty: a key in the "
             "state directory of this node.",
             example="/etc/telemetry/owners.key",
             rule=rules.check_absolute_path_or_empty,

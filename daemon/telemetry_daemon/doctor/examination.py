@@ -67,7 +67,7 @@ def examine_remote(view: DaemonView) -> Examination:
         findings += cards.device_faults([snapshot], {})
         findings += cards.missing_card_findings([snapshot], view.expected)
         findings += cards.remote_contradictions(view.bus_counts, snapshot.devices)
-    notes = () if view.is_real else ("the cards are simulated or recorded: their faults are not findings",)
+    notes = () if view.is_real else ("faults of simulated or recorded cards are not findings",)
     return Examination(snapshot, examined_sources, remote_daemon=view, findings=tuple(findings), notes=notes)
 
 
@@ -171,7 +171,7 @@ def _source_rows(source: ExaminedSource) -> Iterator[_Row]:
     for reason, metrics in sources.absent_metrics_by_reason(source).items():
         yield "  absent", f"{reason}: {', '.join(metrics)}"
     if status.unknown_fields:
-        yield "  unknown", f"fields that the parser does not know: {', '.join(status.unknown_fields)}"
+        yield "  unknown", f"fields unknown to the parser: {', '.join(status.unknown_fields)}"
 
 
 def _source_heading(source: ExaminedSource) -> str:

@@ -92,7 +92,7 @@ def unit_findings(unit: Unit | None) -> Iterator[Finding]:
     """Yield a finding for each limit of the unit that is too small."""
     if unit is not None:
         for requirement in (_CPUS, _MEMORY, _TASKS, _OPEN_FILES):
-            option = f"{requirement.unit_option}= in a drop-in (systemctl edit telemetry)"
+            option = f"the setting {requirement.unit_option} in a drop-in (systemctl edit telemetry)"
             yield from requirement.findings(UNIT, _unit_limits(unit), option)
 
 

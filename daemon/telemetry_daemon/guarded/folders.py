@@ -288,11 +288,11 @@ def _risk_at(
 ) -> str | None:
     path, status = step.path, step.status
     if status.st_uid not in users:
-        return f"{path} belongs to user {status.st_uid}, who could change what runs here: chown root {path}"
+        return f"{path} belongs to user {status.st_uid}, who could change the code: chown root {path}"
     if step.is_link:  # the mode of a link has no meaning
         return None
     if step.is_shared(groups) and not (step.is_sticky and path not in strict_paths):
-        return f"{path} can be written by others, who could change what runs here: chmod go-w {path}"
+        return f"{path} can be written by others, who could change the code: chmod go-w {path}"
     return None
 
 

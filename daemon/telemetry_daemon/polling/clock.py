@@ -70,6 +70,6 @@ class ClockGuard:
                 has_failed = False
             except Exception:  # an uncaught exception would stop the thread
                 if not has_failed:
-                    _logger.exception("the clock guard failed; it will try again")
+                    _logger.exception("the check of the clock failed; it will be repeated")
                 has_failed = True
             time.sleep(TICK_SECONDS)

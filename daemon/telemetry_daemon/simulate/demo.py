@@ -44,7 +44,7 @@ def parse_demo(text: str) -> Groups:
         counts[word] = count
     if sum(counts.values()) > MAX_CARDS:
         raise DemoError(
-            f"demo node: {sum(counts.values())} cards exceed the limit of {MAX_CARDS}; write for example {EXAMPLE}"
+            f"demo node: {sum(counts.values())} cards exceed the limit of {MAX_CARDS}; write, for example, {EXAMPLE}"
         )
     return tuple(counts.items())
 
@@ -53,7 +53,7 @@ def parse_demo(text: str) -> Groups:
 STAGED_FAULTS: Mapping[str, str] = {
     "lost": "the last card is lost",
     "hot": "the first card is too hot",
-    "xid": "the second card reports the error that ends its jobs",
+    "xid": "the second card reports an error that ends its jobs",
     "hung": "the tool stops answering after a minute",
     "flapping": "the third card disappears for 20 s every minute",
 }
@@ -92,4 +92,4 @@ def _demo_error(group_text: str, reason: str) -> DemoError:
     quoted = ascii(group_text[:_MAX_QUOTE_LENGTH])
     if len(quoted) > _MAX_QUOTE_LENGTH or len(group_text) > _MAX_QUOTE_LENGTH:
         quoted = quoted[: _MAX_QUOTE_LENGTH - 1] + "…'"
-    return DemoError(f"demo node: {quoted}: {reason}; write for example {EXAMPLE}")
+    return DemoError(f"demo node: {quoted}: {reason}; write, for example, {EXAMPLE}")

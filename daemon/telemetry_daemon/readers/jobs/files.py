@@ -113,7 +113,7 @@ def _is_later_run(run: str, other: str) -> bool:
 def _make_room(folder: OwnFolder, now: float) -> None:
     """Remove old files if the folder is full, or raise TooManyFilesError."""
     if len(folder.names()) >= MAX_FILES and not _remove_old(folder, now - _KEPT_IF_FULL_SECONDS):
-        raise TooManyFilesError(f"the folder has the maximum of {MAX_FILES:,} files; remove the files of ended jobs")
+        raise TooManyFilesError(f"the folder already contains {MAX_FILES:,} files; remove the files of ended jobs")
 
 
 def _remove_old(folder: OwnFolder, before: float) -> int:
