@@ -247,7 +247,7 @@ class Timeline:
         )  # fmt: skip
 
     def _with_launches(self, split: Split, host_span: Interval | None, *, is_only_device: bool) -> Split:
-        """Return the split with the launches in `host_span`. None means the whole time."""
+        """Return the split with the launches in `host_span`, or in the whole time if it is None."""
         if not self._launch_begins or not is_only_device:
             return split
         first, end = _index_range(self._launch_begins, host_span)

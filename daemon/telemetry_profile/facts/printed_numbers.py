@@ -12,7 +12,7 @@ _WHOLE = re.compile(r"\s*-?\d{1,19}\s*$", re.ASCII)
 
 
 def nanoseconds(printed: str, unit: int) -> int | None:
-    """Convert a printed number in a unit to nanoseconds. Return None for other text."""
+    """Convert a printed time to nanoseconds. Return None if it is not a number."""
     if _WHOLE.match(printed):
         return _none_if_too_large(int(printed) * unit)
     try:

@@ -78,7 +78,7 @@ def _min_gap(begin: int, end: int) -> int:
 
 
 def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
-    """Return the index of the earliest collective, or None if it is not far longer than all others."""
+    """Return the index of the first collective if it is far longer than all others, else None."""
     if len(begins) < 2:
         return None
     first_index = min(range(len(begins)), key=begins.__getitem__)
@@ -87,7 +87,7 @@ def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | 
 
 
 def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
-    """Return the span and a description of the first collective, or None if its length is usual."""
+    """Return the first collective and its span if it is unusually long, else None."""
     lengths = [end - begin for begin, end in zip(executions.begins, executions.ends, strict=True)]
     index = index_of_long_first(executions.begins, lengths)
     if index is None:

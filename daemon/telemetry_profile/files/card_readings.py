@@ -272,7 +272,7 @@ def _history_of(labels: _Labels) -> CardHistory:
 def _series_of_cards(
     url: str, span: tuple[float, float], histories: Mapping[tuple[str, str], CardHistory], query: str
 ) -> Iterator[tuple[CardHistory, _Labels, _Points]]:
-    """Query Prometheus. Yield history, labels and points for each series of a known card."""
+    """Yield (history, labels, points) for each Prometheus series of a known card."""
     for labels, points in _query_range(url, query, span):
         if points and (history := histories.get(_card_key(labels))):
             yield history, labels, points

@@ -82,7 +82,7 @@ def _problems_of(damage: Damage) -> tuple[Problem, ...]:
 
 
 def _with_problems(facts: Facts, problems: Sequence[Problem]) -> Facts:
-    """Add the problems. If there are any, drop the values that need all events."""
+    """Add the problems. If there are any, drop the values that depend on missing events."""
     if not problems:
         return facts
     devices = tuple(_incomplete_device(device) for device in facts.devices)
@@ -148,7 +148,7 @@ def _read_member(name: str, window: Window, damage: Damage) -> Iterator[_Key | l
 
 
 def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
-    """Yield the events in blocks. The first block is empty, so that an empty list is noticed, too."""
+    """Yield the events in blocks. An empty block comes first, because the list may be empty."""
     count = 0
     yield []
     while count < _MAX_EVENTS:

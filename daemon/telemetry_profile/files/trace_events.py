@@ -202,7 +202,7 @@ def decode_singly(text: str) -> SingleEvents:
 
 
 def _value_or_none(text: str, start: int) -> tuple[Any, int]:
-    """Return (value, end) for the value at `start`. An unreadable value is returned as None."""
+    """Return (value, end) for the value at `start`. The value is None if it is unreadable."""
     try:
         return value_at(text, start)
     except UnreadableError:
@@ -279,7 +279,7 @@ _STRAY_DECODER = json.JSONDecoder(parse_float=_PrintedNumber, parse_constant=lam
 
 
 def value_at(text: str, start: int) -> tuple[Any, int]:
-    """Return the value at `start` and its end. Raise IncompleteError or MalformedError."""
+    """Return (value, end) for the value at `start`. Raise IncompleteError or MalformedError."""
     try:
         return _STRAY_DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:

@@ -74,7 +74,7 @@ class _Reader:
         self._data_waits: dict[int, int] = {}
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """Ignore the document's keys, because this format does not need them."""
+        """Do nothing: this format does not need the document's keys."""
 
     def read_events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:

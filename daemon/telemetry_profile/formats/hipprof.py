@@ -197,7 +197,7 @@ class _Reader:
         self._rank = rank_in_name(clue)
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """Ignore the document's keys. They describe the node and the command line."""
+        """Do nothing: the document's keys only describe the node and the command line."""
 
     def read_events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:

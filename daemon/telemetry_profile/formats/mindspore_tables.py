@@ -210,7 +210,7 @@ def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _read_queue(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """Return a hint if the queue of prepared batches was almost empty."""
+    """Read how full the queue of batches was, and add a hint if it was almost empty."""
     row = next(iter(CsvRows(lines, _QUEUE_HEADINGS)), None)
     try:
         usage = float(row["output_queue_usage_rate"]) if row else 1.0

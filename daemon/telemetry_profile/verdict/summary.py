@@ -115,7 +115,7 @@ def _rate(rank_step: UsualStep, flops_per_step: float | None) -> tuple[float | N
 
 @dataclass(frozen=True, slots=True)
 class KernelSum:
-    """The totals of one kernel over all cards. `longest` is the card's kernel with the longest call."""
+    """The totals of one kernel over all cards. `longest` is the kernel of the card with the longest call."""
 
     longest: Kernel
     calls: int

@@ -268,7 +268,7 @@ def _source_remedy(status: SourceStatus) -> str:
 
 
 def device_list(devices: Iterable[MergedDevice]) -> str:
-    """Return the devices by vendor and `device` label: `nvidia 0-7, 9; amd 0, 1`."""
+    """Return a text that lists the devices by vendor: `nvidia 0-7, 9; amd 0, 1`."""
     by_vendor: dict[str, list[str]] = {}
     for device in devices:
         by_vendor.setdefault(device.vendor, []).append(device.device)

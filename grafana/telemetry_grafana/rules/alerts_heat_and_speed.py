@@ -43,7 +43,7 @@ def _often_throttled_by(reasons: str) -> str:
 
 
 def _throttled_by(reasons: str) -> str:
-    """Return an expression for cards throttled by these reasons, now or often in the last ten minutes."""
+    """Return an expression for cards that are throttled now, or often were in the last ten minutes."""
     return f'max without (reason) (accelerator_throttled{{reason=~"{reasons}"}} == 1 or {_often_throttled_by(reasons)})'
 
 

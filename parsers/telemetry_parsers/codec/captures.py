@@ -26,7 +26,7 @@ CAPTURE_SCHEMA = "telemetry.capture/1"
 
 @dataclass(frozen=True, slots=True)
 class DescribedParser:
-    """A parser in another process: all attributes of the Parser protocol except `parse`."""
+    """A parser that runs in another process, with all attributes of the Parser protocol except `parse`."""
 
     contract_version: int
     name: str

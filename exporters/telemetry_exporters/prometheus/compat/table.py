@@ -79,7 +79,7 @@ class FirstOf:
     readings: tuple[str, ...]
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return at most one sample."""
+        """Return one sample, or none if the device has no such reading."""
         for metric, value in map(split_reading, self.readings):
             position = device.positions(metric).get(value)
             if position is not None:
@@ -102,7 +102,7 @@ class Total(_MetricFormula):
     """The total that the device reports, or the sum over all label values."""
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return at most one sample."""
+        """Return one sample, or none if the total is unknown."""
         positions = device.positions(self.metric)
         if _ALL in positions:
             return (Sample((positions[_ALL],)),)
@@ -184,7 +184,7 @@ class FactNumber:
     readings: tuple[str, ...] = ("info",)
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return at most one sample."""
+        """Return one sample, or none if the fact has no number."""
         text = (self.fact(device.context) or "") if is_up(device) else ""
         if self.numbers:
             return [Sample(constant=self.numbers[text])] if text in self.numbers else []
@@ -201,7 +201,7 @@ class NewestEventCode:
     readings: tuple[str, ...] = (_EVENTS, _EVENT_WATCH)
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return at most one sample."""
+        """Return one sample, or none if events are not watched."""
         positions = {code.removeprefix(self.prefix): position for code, position in device.positions(_EVENTS).items()}
         times = {code: device.layout_value(position) for code, position in positions.items() if is_whole_number(code)}
         if times:
@@ -214,7 +214,7 @@ class NewestEventCode:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """Another formula's number, converted. The page is rebuilt whenever the number changes."""
+    """Converts the number of another formula. The page is rebuilt whenever the number changes."""
 
     formula: FirstOf | Total
     convert: Callable[[float], float | None]
@@ -287,7 +287,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A metric family of another exporter, and the formula of its samples."""
+    """A row of the table: another exporter's metric family, and our formula for its samples."""
 
     name: str  # without the exporter's prefix
     help: str
@@ -303,7 +303,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A metric family about the node."""
+    """A row of the table for a metric family about the node."""
 
     name: str
     help: str

@@ -74,7 +74,7 @@ class Window:
 
 
 def maxima(series: Series, window: Window, width: int) -> list[float]:
-    """Return the highest number in each part of the window, or NaN for a part with too many gaps."""
+    """Return the highest number in each part of the window, or NaN if at least half of the part is gaps."""
     return [_highest_number(series.highest[max(first, 0) : max(end, 0)]) for first, end in window.parts(width)]
 
 

@@ -76,7 +76,7 @@ def wrapped(
     prefix: str = "",
     max_width: int = _MAX_TEXT_LENGTH,
 ) -> Iterator[Line]:
-    """Yield lines of the text. The first starts with `prefix`, the others with `indent`."""
+    """Wrap the text into lines. The first starts with `prefix`, the others with `indent`."""
     line = ""
     for word in cut_text(clean(text), max_width).split(" "):
         longer = f"{line} {word}" if line else word
