@@ -56,7 +56,7 @@ def read_credentials(arguments: argparse.Namespace) -> Credentials:
 
 
 def addresses(nodes: Sequence[str], file: Path | None) -> tuple[Address, ...]:
-    """Return the addresses of the given nodes and of the nodes in the file. Raises CommandError."""
+    """Return the nodes' addresses. The file contains further nodes. Raises CommandError."""
     file_addresses = parse_node_list(_read_text(str(file))) if file is not None else []
     if file is not None and not file_addresses:
         raise CommandError(f"{file} contains no nodes; write one node per line")

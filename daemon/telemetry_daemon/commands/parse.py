@@ -90,7 +90,7 @@ def _captures_in_file(parser: Parser, path: str) -> list[Capture]:
 
 
 def _recorded_captures(parser: Parser, path: str, content: bytes) -> list[Capture]:
-    """Return the newest capture of each poll of this parser."""
+    """Return the newest capture for each of the parser's polls."""
     newest_by_poll: dict[str, Capture] = {}
     sources: set[str] = set()
     damage = Damage()

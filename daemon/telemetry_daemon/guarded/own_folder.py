@@ -232,7 +232,7 @@ class Inbox:
         os.close(self._descriptor)
 
     def entries(self, is_wanted: Callable[[str], bool], max_count: int) -> Mapping[str, FileVersion]:
-        """Map the names of up to `max_count` wanted files to file versions, in alphabetical order."""
+        """Return file versions by name for up to `max_count` wanted files, in alphabetical order."""
         return self.entries_of(sorted(self.names(is_wanted, max_count)))
 
     def names(self, is_wanted: Callable[[str], bool], max_count: int) -> frozenset[str]:

@@ -126,7 +126,7 @@ def _search(text: str, identities: KnownIdentities, key_treatment: Treatment | N
     if key_treatment == "each" and is_identifying(text):
         search.examine([(0, len(text), key_treatment)])
     search.examine(
-        (start, end, treatment) for start, end, treatment in _cells_below(text) if is_identifying(text[start:end])
+        (start, end, treatment) for start, end, treatment in _identity_cells(text) if is_identifying(text[start:end])
     )
     lower_text = text.lower()
     for shape in SHAPES:
@@ -182,7 +182,7 @@ def _spans_of_shape(text: str, shape: Shape, harmless: frozenset[str]) -> Iterat
 
 
 def _process_name_spans(text: str, processes: Iterable[tuple[str, str]]) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the spans of process names after a key, or in the same line as their PID."""
+    """Yield the spans of process names after a key, or on the same line as their PID."""
     for pid, name in processes:
         start = text.find(name)
         while start >= 0:
@@ -201,13 +201,13 @@ class _Heading:
     treatments: dict[int, Treatment]
 
 
-def _cells_below(text: str) -> Iterator[tuple[int, int, Treatment]]:
+def _identity_cells(text: str) -> Iterator[tuple[int, int, Treatment]]:
     """Yield the table cells under headings of identities, such as `Serial Number`."""
     heading: _Heading | None = None
     name_columns: list[tuple[int, int]] = []
     line_start = 0
     for line in text.split("\n"):
-        yield from _words_below(line, line_start, name_columns)
+        yield from _names_below(line, line_start, name_columns)
         name_columns = _name_columns(line) or (name_columns if line.strip() else [])
         new_heading = _find_heading(line) if len(line) <= _MAX_LINE_LENGTH else None
         if new_heading is None and heading is not None:
@@ -227,8 +227,7 @@ def _is_heading_of_names(word: str) -> bool:
     return word == "Node" or (word.isalpha() and treatment_of_key(word) == "names")
 
 
-def _words_below(line: str, line_start: int, columns: list[tuple[int, int]]) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the names that overlap with these columns."""
+def _names_below(line: str, line_start: int, columns: list[tuple[int, int]]) -> Iterator[tuple[int, int, Treatment]]:
     for match in _WORD.finditer(line) if columns and len(line) <= _MAX_LINE_LENGTH else ():
         is_below = any(match.start() < right and left < match.end() for left, right in columns)
         if is_below and _NAME_IN_A_CELL.match(match[0]):  # other identities are recognised by their shape

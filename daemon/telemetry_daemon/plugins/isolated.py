@@ -23,7 +23,7 @@ DeviceItem = TypeVar("DeviceItem", Event, Process)
 
 
 def checked_report(report: Report, parser: DescribedParser) -> Report:
-    """Return a report with valid parts only. If its device list is invalid, return a failed report."""
+    """Return the report without invalid parts. An invalid device list makes the report fail."""
     list_errors = _device_list_errors(report.devices, parser.vendor)
     if list_errors:
         return Report(outcome="failed", reason="internal", problems=_to_problems(parser.name, list_errors))
@@ -61,7 +61,7 @@ def _is_whole_device(devices: tuple[Device, ...], index: int) -> bool:
 
 
 def _checked_device(device_index: int, device: Device, errors: list[str]) -> Device:
-    """Return the device with valid values only, and append the errors to `errors`."""
+    """Return the device without invalid values. Errors are appended to `errors`."""
     index, bus_id = device.index, device.bus_id
     if index is not None and index < 0:
         errors.append(f"device {device_index} has the negative index {index}")

@@ -72,7 +72,7 @@ class Node(ABC):
         """Start adding recorded or simulated data to the store and the history."""
 
     def handlers(self) -> Mapping[str, Handler]:
-        """Map the control requests of this kind of node to their handlers."""
+        """Map this node's control requests to their handlers."""
         from telemetry_daemon.remote import control_requests
         from telemetry_daemon.remote.control_socket import Handler  # imports asyncio, which only the daemon needs
 
@@ -99,7 +99,7 @@ class Node(ABC):
         return self._loaded.metrics
 
     def pci_counts(self) -> dict[str, int]:
-        """Return the number of accelerators on the PCI bus by vendor."""
+        """Count the accelerators on the PCI bus by vendor."""
         return {}
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ class RealNode(Node):
         return Source(parser, readers, source_settings, self._bus.view, self._clock, self._on_capture, cpu_seconds)
 
     def pci_counts(self) -> dict[str, int]:
-        """Return the number of accelerators on the PCI bus by vendor."""
+        """Count the accelerators on the PCI bus by vendor."""
         return self._bus.count_by_vendor()
 
     def _create_reader(self, reader_key: object, loaded_parser: LoadedParser, path: str, settings: Settings) -> Reader:

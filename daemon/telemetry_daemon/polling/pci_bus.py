@@ -49,7 +49,7 @@ class PciBus:
             return self._views.get(vendor, PciView())
 
     def count_by_vendor(self) -> dict[str, int]:
-        """Return the number of accelerators of each vendor."""
+        """Count each vendor's accelerators."""
         with self._lock:
             self._refresh()
             return pci.count_by_vendor(sorted(self._devices, key=lambda device: device.vendor))

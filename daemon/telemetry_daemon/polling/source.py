@@ -28,7 +28,7 @@ OnCapture = Callable[[Capture, "Report | None"], None]
 
 @dataclass(frozen=True, slots=True)
 class PollOutcome:
-    """The result of a poll. The report is None after a failure."""
+    """The result of a poll. After a failure, the report is None."""
 
     capture: Capture
     report: Report | None
@@ -86,7 +86,7 @@ class Source:
             if report.outcome != "wrong_request" or not reader.reject(capture):
                 break
         result = result_of(capture, report, pci.count if poll.lists_devices else 0)
-        return PollOutcome(capture, self._with_unlisted_devices(poll, report, pci), result)
+        return PollOutcome(capture, self._with_unlisted_devices_problem(poll, report, pci), result)
 
     def outcome_if_missing(self, poll: Poll) -> PollOutcome | None:
         """Return the outcome if the tool, library or files are missing. Never blocks."""
@@ -115,7 +115,7 @@ class Source:
             return Failure("suspended", None, f"{pci.suspended} of {pci.count} devices are suspended and are not woken")
         return None
 
-    def _with_unlisted_devices(self, poll: Poll, report: Report | None, pci: PciView) -> Report | None:
+    def _with_unlisted_devices_problem(self, poll: Poll, report: Report | None, pci: PciView) -> Report | None:
         """Add a problem to the report if devices on the PCI bus are missing from it."""
         if report is None or report.outcome != "ok" or not poll.lists_devices:
             return report

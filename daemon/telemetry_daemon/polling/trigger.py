@@ -20,7 +20,7 @@ _EARLY_SHARE = 0.25
 
 
 class MonotonicTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
-    """Runs a job at each multiple of the interval, plus `phase_seconds`."""
+    """Runs a job at each multiple of the interval, delayed by `phase_seconds`."""
 
     __slots__ = ("_interval", "_monotonic", "_phase")
 

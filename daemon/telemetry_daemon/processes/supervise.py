@@ -94,7 +94,7 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of a run. `exit_info` is None if the tool is still running."""
+    """The result of a run. If the tool is still running, `exit_info` is None."""
 
     cause: Cause
     stdout: bytes

@@ -104,7 +104,7 @@ class Worker:
 
     @property
     def running_seconds(self) -> float:
-        """Return the process's age in seconds, or 0 if no process is running."""
+        """Return how many seconds the process has been running, or 0 if there is no process."""
         return 0.0 if self._process is None else self._clock() - self._started_at
 
     def call(self, request: Ask, deadline_seconds: float, is_cancelled: Callable[[], bool] = lambda: False) -> Plain:

@@ -46,7 +46,7 @@ def find_accelerators(root: Path = PCI_DEVICES) -> tuple[PciDevice, ...]:
 
 
 def count_by_vendor(devices: Iterable[PciDevice]) -> dict[str, int]:
-    """Return the number of accelerators of each vendor."""
+    """Count each vendor's accelerators."""
     return dict(Counter(device.vendor for device in devices))
 
 

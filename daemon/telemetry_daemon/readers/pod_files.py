@@ -40,12 +40,12 @@ def kubelet_sockets(root: str) -> Iterator[str]:
 
 
 def log_folders(root: str) -> list[Plain]:
-    """Return the namespace, name and UID of each pod with a log folder."""
+    """Return the namespace, name and UID of each pod that has a log folder."""
     return _matched_names(f"{root}/var/log/pods", _LOG_FOLDER)
 
 
 def log_links(root: str) -> list[Plain]:
-    """Return the namespace, pod, name and ID of each container with a log."""
+    """Return the namespace, pod, name and ID of each container that has a log."""
     return _matched_names(f"{root}/var/log/containers", _LOG_LINK)
 
 

@@ -214,7 +214,7 @@ class _KnownProcess:
 
 
 class ProcReader(Reader):
-    """Reads the processes that other sources list, except those that have exited."""
+    """Reads running processes that other sources list."""
 
     def __init__(
         self,

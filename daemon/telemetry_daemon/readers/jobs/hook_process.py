@@ -73,7 +73,7 @@ def _run_as_child(run_command: Callable[[], int], output_descriptor: int, error_
 
 
 def _read_pipes(output_descriptor: int, error_descriptor: int, deadline: float) -> tuple[bytes, bytes]:
-    """Return the content of both pipes, as far as it arrives before the monotonic time `deadline`."""
+    """Return the content of both pipes. Stop reading at the monotonic time `deadline`."""
     content = {output_descriptor: bytearray(), error_descriptor: bytearray()}
     poller = select.poll()
     for descriptor in content:

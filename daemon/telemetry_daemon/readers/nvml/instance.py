@@ -82,7 +82,7 @@ class Instance:
 
 
 def instances_of(nvml: Nvml, parent: DeviceCaller, clock: Callable[[], float]) -> list[Instance]:
-    """Return the MIG instances of a GPU."""
+    """Return a GPU's MIG instances."""
     handles = _instance_handles(nvml, parent.handle)
     instances = [Instance(nvml, index, handle, parent, clock) for index, handle in handles]
     gpu_instances = [instance.identity["gpu_instance"] for instance in instances]

@@ -72,7 +72,7 @@ class Links:
         }
 
     def _with_older_calls(self, link: int, results: dict[str, Plain]) -> dict[str, Plain]:
-        """Replace unsupported fields of a link with the results of older calls."""
+        """For fields that the link does not support, use the results of older calls."""
         if error_code(results["state"]) is not None:
             _, results["state"] = self._caller.keyed_result(link_state(link))
         for name, counter in _ERROR_COUNTERS.items():
@@ -87,7 +87,7 @@ class Links:
 
 
 def read_fabric(nvml: Nvml, caller: DeviceCaller) -> Plain:
-    """Return the state, status, clique and cluster of the fabric, or an error."""
+    """Return the fabric's state, status, clique and cluster, or an error."""
     return caller.guarded_call("GpuFabricInfo", lambda: _fabric_info(nvml, caller.handle))
 
 
