@@ -76,7 +76,7 @@ class _Leftover:
 
 
 class CommandReader:
-    """Runs one source's tool, which is searched for if `path` is empty."""
+    """Runs one source's tool. Searches for the tool if `path` is empty."""
 
     def __init__(
         self,

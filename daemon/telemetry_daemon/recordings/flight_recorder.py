@@ -41,7 +41,7 @@ class _PendingFile:
 
 
 class FlightRecorder:
-    """Writes files after alarms, which may come from any thread."""
+    """Writes recent captures to a file after an alarm. Alarms may come from any thread."""
 
     def __init__(
         self,

@@ -63,7 +63,7 @@ class PlaybackClock:
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
-        """Hold the clock for the duration of the `with` block."""
+        """Stop the clock during the `with` block."""
         with self._condition:
             self._anchor_at(self._position())
             self._is_held, self._limit = True, math.inf

@@ -75,7 +75,7 @@ class ReplayNode(Node):
         return tuple(self._parsers.values())
 
     def warnings(self) -> tuple[str, ...]:
-        """Return a warning for each part of the recording that is not played."""
+        """Return a warning for each part that is not played."""
         unparsed_names = abbreviated_names(sorted(self.survey.examples.keys() - self._parsers.keys()))
         text = f"no installed parser reads the recorded {unparsed_names}: install its plugin"
         return (*self.damage, text) if unparsed_names else self.damage

@@ -137,7 +137,7 @@ class Survey:
 
     @classmethod
     def from_captures(cls, captures: Iterable[Capture]) -> Survey:
-        """Survey the captures, in constant memory."""
+        """Return a survey of the captures. Uses constant memory."""
         survey = cls()
         for placed in placed_captures(captures):
             if not survey.examples:
@@ -152,7 +152,7 @@ class Survey:
         return survey
 
     def intervals(self) -> Mapping[PollKey, float]:
-        """Return the average interval between each poll's captures, in seconds."""
+        """Return each poll's average interval between captures, in seconds."""
         return {key: (last - first) / max(1, self.counts[key] - 1) for key, (first, last) in self._spans.items()}
 
 

@@ -21,7 +21,7 @@ class ForgetRequest:
 
 @dataclass(frozen=True, slots=True)
 class ForgetLostRequest:
-    """A request to forget all lost devices, or only those of a vendor."""
+    """A request to forget all lost devices, or only one vendor's."""
 
     vendor: str | None
 

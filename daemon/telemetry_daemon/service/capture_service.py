@@ -79,7 +79,7 @@ class CaptureService:
             self._capture_feed.add_listener(recent_captures.add, lambda: None)
 
     def end(self, seconds: float) -> None:
-        """Disable the recorder, which may use this many seconds to finish its files."""
+        """Finish the recorder's files within this many seconds, and disable the recorder."""
         recorder, self._recorder = self._recorder, None
         if recorder is not None:
             self._capture_feed.remove_listener(recorder.recent_captures.add)

@@ -34,7 +34,7 @@ class DaemonMetrics:
         self._set("telemetry_plugin_load_failures", {(("plugin", name),): 1.0 for name in plugins})
 
     def configure(self, settings: Settings) -> None:
-        """Set the expected devices per vendor, and the peaks of the card models."""
+        """Set the expected devices per vendor, and the peak rates of the card models."""
         self._set("telemetry_devices_expected", _by_vendor(settings.expect.devices))
         self._store.facts.set_peaks(configured_peaks(settings))
 
@@ -47,7 +47,7 @@ class DaemonMetrics:
         self._set("telemetry_pci_devices", _by_vendor(counts))
 
     def set_compat(self, is_served: Mapping[str, bool]) -> None:
-        """Set whether the page of each configured exporter is served."""
+        """Set whether each configured exporter's page is served."""
         values: dict[Labels, float] = {(("exporter", name),): float(is_up) for name, is_up in sorted(is_served.items())}
         self._set("telemetry_compat_up", values)
 

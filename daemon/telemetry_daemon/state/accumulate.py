@@ -112,7 +112,7 @@ class Accumulator:
         self._observer = observer
 
     def reset(self) -> Accumulator:
-        """Clear the history, and return a new accumulator, whose counts begin at 0."""
+        """Clear the history, and return a new accumulator with all counts at 0."""
         if self._history is not None:
             self._history.clear()
         return Accumulator(None, self._history, self._ledger, self._observer)

@@ -78,7 +78,7 @@ class Attribution:
 
     @property
     def owners(self) -> list[tuple[tuple[str, str], ...]]:
-        """Return the (kind, name) of the owners of each device."""
+        """Return (kind, name) of each device's owners."""
         return [
             tuple(_key(allocation.owner) for allocation in device.allocations) for device in self._node_owners.devices
         ]

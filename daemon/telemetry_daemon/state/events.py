@@ -67,7 +67,7 @@ class OpenEvents:
         values = ((counters.get((count.metric, count.label, count.source)), count.least) for count in self.counts)
         return any(value is not None and value < least / 2 for value, least in values)
 
-    def raised_to(self, counters: _Counters) -> OpenEvents:
+    def with_raised_floors(self, counters: _Counters) -> OpenEvents:
         """Return these events with higher floors for counters that have grown."""
         floor_by_counter = {(count.metric, count.label, count.source): count.least for count in self.counts}
         current_floors = {key: _power_of_two_below(value) for key, value in counters.items()}
@@ -113,7 +113,7 @@ class Events:
             if opened.is_repaired(self._driver_binding(opened.id), counters):
                 del self._open[opened.id]
             else:
-                self._open[opened.id] = opened.raised_to(counters)
+                self._open[opened.id] = opened.with_raised_floors(counters)
 
     def add_report(
         self, poll: _Poll, ids: Sequence[str | None], events: Sequence[Event], wall_time: float
@@ -198,7 +198,7 @@ class Events:
         if opened is None:
             opened = OpenEvents(device_id, (), self._machine.boot, self._driver_binding(device_id))
         when = in_range(_LAST_TIME_METRIC, wall_time)
-        self._open[device_id] = opened.with_event(code, 0.0 if isinstance(when, Absent) else when).raised_to(
+        self._open[device_id] = opened.with_event(code, 0.0 if isinstance(when, Absent) else when).with_raised_floors(
             self._card_counters(device_id)
         )
 

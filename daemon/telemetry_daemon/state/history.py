@@ -82,7 +82,7 @@ class SlotRange:
 
 @dataclass(slots=True)
 class MetricHistory:
-    """The history of one metric of a device. Its first slot is `since`."""
+    """A device's history of one metric. Its first slot is `since`."""
 
     since: int
     last_values: array[float] = field(default_factory=lambda: array("f", [math.nan]) * STORED_SLOTS)

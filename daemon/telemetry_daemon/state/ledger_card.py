@@ -242,7 +242,7 @@ class _UncountedEnergy:
         self._joules += seconds * (segment.begin_value + segment.end_value) / 2.0
 
     def clear(self, step: float = 0.0) -> None:
-        """Reset the energy to 0. The counter grew by `step`."""
+        """Reset the energy to 0 after the counter grew by `step`."""
         self._largest_step = max(self._largest_step, step)
         self.segments, self._seconds, self._joules = [], 0.0, 0.0
 

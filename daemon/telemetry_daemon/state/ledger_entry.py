@@ -73,7 +73,7 @@ class CardUse:
             self.memory_peak = max(memory, self.memory_peak or 0.0)
 
     def without_tally(self) -> CardUse:
-        """Return a `CardUse` for the same card without any use."""
+        """Return an empty `CardUse` for the same card."""
         return CardUse(self.id, self.vendor, self.device, self.model)
 
     def update_totals(self, recent: Tally) -> Totals:

@@ -47,7 +47,7 @@ class NodeFacts:
             self._maintenance = maintenance
             self._request_snapshot()
 
-    def add_to(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:
+    def with_ranks_and_peaks(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:
         """Return the devices with their ranks and peak rates."""
         ranked = with_ranks(devices, self._ranks)
         return ranked if self._peaks is None else self._peaks.with_peaks(ranked)

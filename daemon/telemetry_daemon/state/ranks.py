@@ -53,7 +53,7 @@ def read_ranks(settings: RankSettings, names: Callable[[], Collection[str]]) -> 
 
 
 def main() -> int:
-    """Run the child process that reads a large table."""
+    """Read a large table. Runs in a child process."""
     signal.alarm(int(_DEADLINE_SECONDS))  # ends this process if the daemon has exited
     resource.setrlimit(resource.RLIMIT_AS, (_CHILD_MEMORY_BYTES, _CHILD_MEMORY_BYTES))
     request = json.load(sys.stdin)

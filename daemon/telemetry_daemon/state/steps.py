@@ -37,7 +37,7 @@ class StepMetrics:
         return self._resolved.samples
 
     def problems(self) -> tuple[tuple[str, Problem], ...]:
-        """Return each problem of the step files with the name of its source."""
+        """Return the step files' problems, each with its source's name."""
         return tuple((steps.SOURCE, problem) for problem in self._resolved.problems)
 
     def _with_exposed_id(self, counts: StepCounts) -> StepCounts:

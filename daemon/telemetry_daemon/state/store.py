@@ -375,7 +375,7 @@ class Store:
             wall_time=self._clock.wall(),
             monotonic_time=now,
             valid_until=min(expiries),
-            devices=self.facts.add_to(devices),
+            devices=self.facts.with_ranks_and_peaks(devices),
             host=merged.host,
             sources=self._statuses.update(state.status_inputs(merged, now), now),
             own=self.facts.samples(),

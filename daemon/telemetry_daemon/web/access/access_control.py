@@ -46,7 +46,7 @@ _REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class LoadedWebConfig:
-    """A loaded web configuration, and a watch for changes to the files."""
+    """A loaded web configuration, with a watch on its files."""
 
     file: str
     watch: FileWatch

@@ -20,7 +20,7 @@ _Node = TypeVar("_Node", bound=yaml.Node)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A mapping in a YAML file. It is empty if the file does not contain it."""
+    """A mapping in a YAML file, or an empty mapping if it is absent."""
 
     file: str
     path: str = ""

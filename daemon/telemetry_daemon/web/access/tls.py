@@ -161,7 +161,7 @@ def _openssl_reason(error: Exception) -> str:
 
 # With 1,000 clients in the handshake, this class needed 48 MiB, and asyncio's TLS needed 367 MiB.
 class TlsChannel(Channel):
-    """A TLS connection whose bytes are read from and written to memory."""
+    """A TLS connection in memory, without a socket."""
 
     def __init__(self, context: ssl.SSLContext, check_client: Callable[[ssl.SSLObject], str]) -> None:
         self._incoming = ssl.MemoryBIO()
