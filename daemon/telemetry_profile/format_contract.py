@@ -60,7 +60,7 @@ class Split:
         return Split(*(None if left is None or right is None else left + right for left, right in pairs))
 
     def without(self, *parts: str) -> Split:
-        """Return the split with the values named `parts` set to unknown."""
+        """Return the split without the values named `parts`."""
         return replace(self, **dict.fromkeys(parts))
 
 

@@ -69,7 +69,7 @@ def canonical_uuid(text: str | None) -> str | None:
 
 
 def uuids_differ(first: str | None, second: str | None) -> bool:
-    """Return whether both UUIDs are known and they differ."""
+    """Return whether both UUIDs are known, but differ."""
     first_uuid, second_uuid = canonical_uuid(first), canonical_uuid(second)
     return first_uuid is not None and second_uuid is not None and first_uuid != second_uuid
 

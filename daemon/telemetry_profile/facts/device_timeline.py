@@ -90,7 +90,7 @@ class LinkSums:
 
 
 class Timeline:
-    """Collects the intervals in a file by device."""
+    """Collects a file's intervals, grouped by device."""
 
     def __init__(self) -> None:
         self._work_by_key: dict[Hashable, _DeviceWork] = {}

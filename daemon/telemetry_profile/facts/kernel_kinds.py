@@ -110,10 +110,10 @@ def _function_name(name: str) -> str:
 
 
 def is_step(name: str) -> bool:
-    """Return whether a range with this name is a training step."""
+    """Return whether a range with this name marks a training step."""
     return bool(_STEP.match(name.strip()))
 
 
 def is_data_wait(name: str) -> bool:
-    """Return whether a range with this name is a wait for data."""
+    """Return whether a range with this name marks a wait for data."""
     return bool(_DATA_WAIT.match(name.strip()))

@@ -22,12 +22,12 @@ def quoted(name: str) -> str:
 
 
 def tables_with_prefix(schema: Schema, prefix: str) -> list[str]:
-    """Return the names of the tables that begin with this prefix, ignoring case."""
+    """Return the names of tables that begin with this prefix. Case is ignored."""
     return [name for name in schema if name.lower().startswith(prefix.lower())]
 
 
 def column_of(schema: Schema, table: str, name: str) -> str | None:
-    """Return the quoted name of a column, ignoring case, or None."""
+    """Return the quoted name of a column, or None. Case is ignored."""
     return next((quoted(column) for column in schema.get(table, ()) if column.lower() == name.lower()), None)
 
 
@@ -80,7 +80,7 @@ def text(value: object) -> str:
 
 
 def interval(begin: object, end: object) -> tuple[int | None, int | None]:
-    """Return start and duration, which are None if they were not recorded."""
+    """Return (start, duration), or (None, None) if they were not recorded."""
     start, stop = integer(begin), integer(end)
     return (None, None) if start is None or stop is None or start == stop == 0 else (start, stop - start)
 

@@ -46,7 +46,7 @@ class Event(msgspec.Struct, gc=False):
     encoded_args: msgspec.Raw = msgspec.field(name="args", default=_EMPTY)
 
     def begin_ns(self) -> int | None:
-        """Return the start in nanoseconds without rounding."""
+        """Return the exact start in nanoseconds."""
         return _from_microseconds(self.ts)
 
     def length_ns(self) -> int | None:

@@ -90,7 +90,7 @@ class _Cards:
 
 
 class _EventNames:
-    """The names of kernels and ranges by process and number."""
+    """Finds the names of kernels and ranges by process and number."""
 
     def __init__(self, tables: Tables) -> None:
         self._on_device: dict[tuple[object, str], str] = {}

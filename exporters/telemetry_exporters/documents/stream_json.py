@@ -208,7 +208,7 @@ def _trouble_to_json(trouble: overview.Trouble) -> TroubleJson:
 
 
 def without_ages(state: Entry) -> Entry:
-    """Return the state without its time and the durations and ages of its polls."""
+    """Return the state without its time, and without the durations and ages of polls."""
     sources = [
         {**source, "polls": [(poll["poll"], poll["state"], poll["reason"]) for poll in source["polls"]]}
         for source in state["sources"]

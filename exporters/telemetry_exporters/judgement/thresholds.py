@@ -137,7 +137,7 @@ _OVERRIDES: ContextVar[Mapping[str, float]] = ContextVar("changed thresholds", d
 
 @contextmanager
 def overridden(numbers: Mapping[str, float]) -> Iterator[None]:
-    """Override the thresholds with these names within the `with` block."""
+    """Replace thresholds with these numbers within the `with` block."""
     token = _OVERRIDES.set(numbers)
     try:
         yield

@@ -104,7 +104,7 @@ class PageTemplate:
         )
 
     def page(self, values: tuple[Value, ...], syntax: Syntax) -> bytes:
-        """Return the page with these values in that syntax."""
+        """Return the page with these values."""
         numbers = self._pick_numbers(values)
         texts = [
             text if new == old else repr(new + 0.0) if new < _EXPONENT_FROM else _with_exponent(new + 0.0)

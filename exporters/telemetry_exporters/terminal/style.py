@@ -15,7 +15,7 @@ class Colour(enum.Enum):
 
 
 class Style(enum.Enum):
-    """A style of text, as the parameter of its escape sequence."""
+    """A text style. Its value is the parameter of the escape sequence."""
 
     PLAIN = ""
     BOLD = "1"

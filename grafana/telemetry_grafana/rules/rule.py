@@ -133,5 +133,5 @@ class RecordingGroup:
 
 
 def with_thresholds(text: str) -> str:
-    """Replace each `$name` by the threshold's value."""
+    """Replace each `$name` with the threshold's value."""
     return Template(text).substitute(values_in_promql())

@@ -317,7 +317,7 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class UnservedNames:
-    """Metric names that are not served, as glob patterns, with the reason."""
+    """Glob patterns of metric names that are not served, with the reason."""
 
     names: str  # separated by ", "
     why: str

@@ -39,7 +39,7 @@ _MAX_EVENTS = 20
 
 
 def body(state: State, size: Size) -> Body:
-    """Return the view of the chosen card of the chosen node."""
+    """Return a view of the chosen card."""
     scene = chosen_scene(state)
     card = None if scene is None else chosen_card(state, scene)
     if scene is None or card is None:

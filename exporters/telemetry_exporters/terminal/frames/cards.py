@@ -138,7 +138,7 @@ def _search_text(card: Card) -> str:
 
 
 def body(state: State, size: Size) -> Body:
-    """Return the cards of the chosen node, or why there are none."""
+    """Return a view of the chosen node's cards, or a message if there are none."""
     scene = chosen_scene(state)
     if scene is None:
         return message_body("No node is known yet.", size.columns)

@@ -55,7 +55,7 @@ class Counters:
     by_key: Mapping[tuple[str, str, str], Counter] = field(default_factory=dict)
 
     def updated(self, node: str, snapshot: Snapshot) -> Counters:
-        """Return the counters after the next snapshot."""
+        """Return the counters, updated from the next snapshot."""
         if node != self.node:
             return Counters(node).updated(node, snapshot)
         if snapshot is self.snapshot:

@@ -117,7 +117,7 @@ def time_of_day(unix_seconds: float) -> str:
 
 
 def in_style(line: Line, style: Style) -> Line:
-    """Return the line with this style for all its pieces."""
+    """Return the line with all its pieces in this style."""
     return tuple(Piece(piece.text, style) for piece in line)
 
 

@@ -32,7 +32,7 @@ class Listing(Generic[_T]):
     style: Callable[[_T], Style] = lambda _: Style.PLAIN
 
     def headings(self) -> tuple[str, ...]:
-        """Return the headings of the columns that can be sorted."""
+        """Return the headings of the columns by which items can be sorted."""
         by_group = {column.group or column.heading: column.heading for column in self.columns if not column.max_width}
         return tuple(by_group.values())
 

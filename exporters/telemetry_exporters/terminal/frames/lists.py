@@ -212,7 +212,7 @@ def _process_listing(scene: Scene) -> Listing[ProcessRow]:
 
 
 def process_list(state: State, size: Size) -> Body:
-    """Return the processes of the chosen node, or why there are none."""
+    """Return a view of the chosen node's processes, or a message if there are none."""
     scene = chosen_scene(state)
     if scene is None or scene.content is None:
         return message_body("No node has answered yet.", size.columns)
@@ -253,7 +253,7 @@ _INDENT = "  "
 
 
 def source_list(state: State, size: Size) -> Body:
-    """Return the sources of the chosen node, failing ones first."""
+    """Return a view of the chosen node's sources, failing ones first."""
     scene = chosen_scene(state)
     if scene is None or scene.content is None:
         return message_body("No node has answered yet.", size.columns)
