@@ -39,7 +39,7 @@ def _lean_dataclass(**options: bool) -> Callable[[type], type]:
 
 
 def _first_init(new_class: Any, *, is_frozen: bool) -> Callable[..., None]:
-    """Return an `__init__` that replaces itself with a compiled one."""
+    """Return an `__init__` that is replaced with a compiled one at its first call."""
 
     def __init__(self: Any, *arguments: Any, **named: Any) -> None:  # noqa: N807  # the name in error messages
         new_class.__init__ = _compiled_init(new_class, is_frozen=is_frozen)

@@ -45,7 +45,7 @@ ThrottledSeconds = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class JobOwner:
-    """An owner, like `ownership.Owner`. The kind can also be `nobody` (unallocated)."""
+    """The owner in a job record. The kind `nobody` stands for unallocated cards."""
 
     kind: Annotated[str, Schema({"enum": [*get_args(OwnerKind), NOBODY]})]
     name: str = ""
@@ -93,7 +93,7 @@ class ReadingSummary:
 
 @dataclass(frozen=True, slots=True)
 class CardShare:
-    """The use of one card by the owner. Seconds and joules are multiplied by the owner's share. Unknown values are null.
+    """An owner's use of one card. Seconds and joules are multiplied by the owner's share. Unknown values are null.
 
     `readings` describe the whole card, but `memory_peak_bytes` describes only the owner's processes.
     """

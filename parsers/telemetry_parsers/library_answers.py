@@ -71,7 +71,7 @@ def mapping(answer: Plain) -> dict[str, Plain]:
 
 @dataclass(frozen=True, slots=True)
 class LibrarySpec:
-    """A vendor's library, with its word for devices and its error numbers."""
+    """A vendor's library: its key for the device list, and the meaning of its error numbers."""
 
     name: str
     source: str

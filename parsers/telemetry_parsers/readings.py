@@ -34,7 +34,7 @@ class Shape:
         object.__setattr__(self, "indices", {key: position for position, key in enumerate(self.keys)})
 
     def with_keys(self, keys: tuple[ReadingKey, ...], origin_count: int) -> Shape:
-        """Append `keys`, each with a new origin, and return the new shape."""
+        """Return a shape with additional `keys`, each with a new origin."""
         shape = self._extended.get((keys, origin_count))
         if shape is None:
             if len(self._extended) >= _MAX_EXTENDED:

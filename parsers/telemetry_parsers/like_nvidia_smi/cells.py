@@ -113,13 +113,13 @@ class CellReader:
         group = 1
         for column, group_count in zip(self.columns, self.group_counts, strict=True):
             texts = [match[group + offset] or "" for offset in range(group_count)]
-            texts = _with_units(texts) if column.pattern == BYTES_PAIR else texts
+            texts = _with_shared_unit(texts) if column.pattern == BYTES_PAIR else texts
             pairs.extend(zip(column.targets, texts, strict=False))
             group += group_count
         return pairs
 
     def read_start(self, text: str) -> TargetTexts:
-        """Return the values of a truncated cell, without its last, possibly incomplete word."""
+        """Return the values of a truncated cell. The last word is ignored, because it may be incomplete."""
         complete_text = text[: max(text.rfind(separator) for separator in " \t()") + 1]
         for count in range(len(self.columns), 0, -1):
             texts = _create_reader(self.columns[:count]).read(complete_text)
@@ -140,8 +140,8 @@ def _create_reader(columns: tuple[Column, ...]) -> CellReader:
     return CellReader(columns, re.compile(rf"{_MAYBE_BLANK}{pattern}{_MAYBE_BLANK}\Z"), group_counts)
 
 
-def _with_units(texts: list[str]) -> list[str]:
-    """Return both values with a unit, for a pair such as `858` and `65536 MiB`."""
+def _with_shared_unit(texts: list[str]) -> list[str]:
+    """Return two texts with a unit: `858` and `65536 MiB` become `858 MiB` and `65536 MiB`."""
     if len(texts) == 2 and units.integer(texts[0]) is not None:
         unit = _UNIT.search(texts[1])
         return [f"{texts[0]} {unit[0]}" if unit else texts[0], texts[1]]

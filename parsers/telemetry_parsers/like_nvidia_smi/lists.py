@@ -23,7 +23,7 @@ _FRAME_CHARACTERS = frozenset("-=*+ \t")
 
 @dataclass(frozen=True, slots=True)
 class CardListShape:
-    """The headings and keys of one tool's list of `key : value` lines."""
+    """The headings and keys of one tool's card list (`key : value` lines)."""
 
     card_heading: re.Pattern[str]
     card_targets: tuple[Target, ...]  # the target of each regex group of `card_heading`, such as the index
@@ -111,7 +111,7 @@ def _read_text(state: _ScanState, text: str, line: Line) -> None:
 
 
 def _is_heading_missing(state: _ScanState, key: Key, line: Line) -> bool:
-    """Return whether repeated keys, such as `UUID`, show that a second card begins without a heading."""
+    """Return whether a second card begins without a heading. A repeated key, such as `UUID`, shows this."""
     targets = state.shape.keys.get(key, ())
     is_identity = key in state.shape.address_keys or any(target.kind == "identity" for target in targets)
     if is_identity and key in state.card_keys and not state.is_mixed:
@@ -128,7 +128,7 @@ def _end_card(state: _ScanState) -> None:
 
 
 def _add_card(draft: Draft, shape: CardListShape, card: re.Match[str], line: Line) -> int | None:
-    """Add the card to which a heading belongs, and return its position."""
+    """Add the card that this heading names, and return its position."""
     texts = card.groups()
     indices = (int(text) for text, target in zip(texts, shape.card_targets, strict=False) if target.key == "index")
     key = next(indices, texts[0])
@@ -159,7 +159,7 @@ def _read_header(draft: Draft, shape: CardListShape, key_and_value: Sequence[str
 
 
 def _section_name(draft: Draft, shape: CardListShape, text: str, previous: str) -> str:
-    """Return the section to which a line without a value belongs."""
+    """Return the section that a line without a value begins or continues."""
     section = _normalize_key(text, shape)
     sections = {name for name, _ in (*shape.keys, *shape.ignored)} | shape.ignored_sections
     if section in sections:
@@ -203,7 +203,7 @@ class _Tag:
 
 
 def xml_log(shape: CardListShape) -> Shape:
-    """Return the shape of an XML log with the same content as `shape`."""
+    """Return a shape that reads the cards of `shape` from an XML log."""
 
     def read(text: ToolText, draft: Draft) -> bool:
         lines, open_elements = _lines_of_xml(text.lines)

@@ -302,7 +302,7 @@ def _store_row(draft: Draft, device: int, line: Line, row: _Row) -> None:
 
 
 def _targets_with_reading(readers: Sequence[CellReader]) -> list[Target]:
-    """Return the targets that produce a reading from any text."""
+    """Return the targets that produce a reading for every text, even an unknown one."""
     targets = [target for reader in readers for target in _all_targets(reader)]
     states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in targets)]
     return [target for target in targets if target.accepts_any_text] + states

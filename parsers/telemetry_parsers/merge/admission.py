@@ -98,14 +98,14 @@ def _limit_devices(report: Report, identities: Iterable[Identity], problems: lis
 
 
 def _identity_keys(device: Device | Identity) -> list[tuple[str, str | None, str]]:
-    """Return a device's UUID and address as keys, or its index if both are unknown."""
+    """Return keys that identify a device: its UUID and address or, if both are unknown, its index."""
     names = [canonical_uuid(device.uuid), device.bus_id]
     names = [name for name in names if name] or [f"#{device.index}"]
     return [(device.vendor, device.partition, name) for name in names if name]
 
 
 def reduce_to_devices(report: Report, new_positions: Mapping[int, int]) -> Report:
-    """Return the report with only these devices. `new_positions` maps old positions to new ones."""
+    """Return the report with only the devices in `new_positions`, which maps old positions to new ones."""
 
     def is_kept(item: Reading | Event | Process) -> bool:
         return item.device is None or item.device in new_positions

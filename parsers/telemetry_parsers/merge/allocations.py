@@ -155,7 +155,7 @@ class _Assignment:
         return self._actual_devices(entry, claimed)
 
     def _actual_devices(self, entry: OwnerEntry, claimed: Mapping[str, SourceClaim]) -> list[str]:
-        """Return the claimed devices. For a pod, unused devices are replaced with used ones."""
+        """Return the claimed devices. If a pod uses other devices, they replace the unused ones."""
         used_devices = self._used.get(id(entry), {})
         unclaimed = [device_id for device_id in used_devices if device_id not in claimed]
         if entry.owner.kind != "pod" or not unclaimed:
@@ -193,7 +193,7 @@ def _is_server(process: Process) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _DeviceUse:
-    """The use of one device, without its partitions, by owners and other users."""
+    """How owners and other users use one device, without its partitions."""
 
     owners: tuple[tuple[OwnerEntry, tuple[Process, ...]], ...]
     is_allocated: bool
@@ -245,7 +245,6 @@ class _DeviceUse:
 
 
 def _keys_of_other_users(other_entries: Mapping[int, OwnerEntry], claimants: Sequence[OwnerEntry]) -> list[int]:
-    """Return the keys of entries that belong to another job or another user."""
     users = {entry.owner.user for entry in claimants} - {""}
     return [key for key, entry in other_entries.items() if entry.owner.kind == "job" or entry.owner.user not in users]
 

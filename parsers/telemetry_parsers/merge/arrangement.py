@@ -159,7 +159,7 @@ def _choose_readings(
 
 
 def _drop_card_metrics(choices: dict[ReadingKey, Choice], card_choices: Mapping[ReadingKey, Choice] | None) -> None:
-    """Drop a partition's power and other card-level metrics that its card reports."""
+    """Drop a partition's card-level metrics, such as power, if the card reports them."""
     if card_choices is None:
         return
     metrics = {metric for (metric, _), choice in card_choices.items() if precedence.is_number(choice)}
@@ -210,7 +210,7 @@ def _is_complete_list(report: SourceReport) -> bool:
 
 
 def absent_device(identity: Identity) -> MergedDevice:
-    """Return the device with this identity, which no source lists now."""
+    """Return a device that no source lists now, from its identity."""
     return MergedDevice(
         vendor=identity.vendor,
         index=identity.index,

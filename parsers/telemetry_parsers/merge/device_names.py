@@ -79,7 +79,7 @@ def _trailing_number(text: str) -> str:
 
 
 def _positions_in_vendor(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
-    """Map devices without a minor number to their positions among their vendor's devices."""
+    """Number each vendor's devices without a minor number, and return the numbers by device id."""
     order_keys: dict[str, list[tuple[bool, int, str]]] = {}
     for device in devices:
         facts = dict(device.facts)

@@ -193,7 +193,7 @@ def _find_parent(group: SightingGroup, groups: Mapping[tuple[str, str, int], Sig
 
 
 def _parent_groups(groups: Sequence[SightingGroup]) -> dict[int, SightingGroup]:
-    """Map the `id()` of each partition's group to its parent's group."""
+    """Return the group of each partition's parent, keyed by the `id()` of the partition's group."""
     by_position = {(part.source, part.poll, position): group for group in groups for part, position in group.parts}
     parents = {}
     for group in groups:

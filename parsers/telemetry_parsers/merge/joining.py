@@ -144,13 +144,13 @@ def _create_sighting(newest_list: _NewestList, position: int, other_reports: Seq
 
 
 def _sort_key(report: SourceReport) -> tuple[float, float, str]:
-    """Return a sort key: short intervals first, then the newest reports with processes."""
+    """Return a sort key that prefers short intervals. Among reports with processes, it prefers new ones."""
     # Reports without processes are not sorted by time, so that readings keep their positions if polls take turns.
     return report.interval, -report.taken if report.report.processes else 0.0, report.poll
 
 
 def _attached_sightings(reports: Sequence[SourceReport]) -> list[Sighting]:
-    """Return a sighting for each index in the reports of a source that lists no devices."""
+    """Return one sighting for each device index. The source of these reports lists no devices."""
     positions_by_index: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
     for report in sorted(reports, key=preference_key):
         for position, device in enumerate(report.report.devices):
@@ -191,7 +191,7 @@ class SightingGroup:
 
     @property
     def parts(self) -> Iterator[tuple[SourceReport, int]]:
-        """Return (report, position of the device) for each report."""
+        """Yield each report of the device, with the device's position in the report."""
         return (part for sighting in self.sightings for part in sighting.parts)
 
     def add(self, sighting: Sighting) -> None:
@@ -202,7 +202,7 @@ class SightingGroup:
 
 @dataclass(frozen=True, slots=True)
 class JoinedSightings:
-    """All devices of the node, and a problem for each ambiguous sighting."""
+    """All devices of the node, and the problems with ambiguous sightings."""
 
     groups: tuple[SightingGroup, ...]
     problems: tuple[tuple[str, Problem], ...]

@@ -34,5 +34,5 @@ class MergeState:
         )
 
     def reuse_if_equal(self, other: MergeState) -> MergeState:
-        """Return `other` if only `seen` differs, else this state. `is_same_as` compares with `is`."""
+        """Return `other` if it equals this state apart from `seen`, else this state."""
         return other if replace(other, seen=self.seen) == self else self

@@ -21,7 +21,7 @@ _ListedIndices = dict[tuple[str, _IndexSpace], set[int | None]]
 
 @dataclass(frozen=True, slots=True)
 class NumberedSightings:
-    """The sightings with addresses. In the `unmatched` sources, the listed indices have changed."""
+    """The sightings with addresses, and the sources whose listed indices changed (`unmatched`)."""
 
     sightings: tuple[Sighting, ...]
     unmatched: tuple[str, ...]
@@ -41,7 +41,7 @@ def with_addresses(sightings: Sequence[Sighting], fresh: Iterable[SourceReport],
     therefore ignored until other outputs have reported the addresses of all indices again.
     """
     listed_indices = _listed_indices(sightings)
-    learnt = {**learnt, **_changed_spaces(listed_indices, fresh, learnt)}
+    learnt = _without_changed_spaces(listed_indices, fresh, learnt)
     completed: list[Sighting] = []
     unmatched: dict[str, None] = {}
     for sighting in sightings:
@@ -96,12 +96,10 @@ def remember_learnt(learnt: Learnt, newly_learnt: Learnt) -> Learnt:
     }
 
 
-def _changed_spaces(
-    listed: _ListedIndices, fresh: Iterable[SourceReport], learnt: Learnt
-) -> dict[_IndexSpace, dict[int, Device]]:
-    """Return an empty mapping for each index space whose listed indices changed."""
+def _without_changed_spaces(listed: _ListedIndices, fresh: Iterable[SourceReport], learnt: Learnt) -> Learnt:
+    """Return `learnt` with an empty mapping for each index space whose listed indices changed."""
     changed = {space for (_, space), indices in listed.items() if space in learnt and indices != learnt[space].keys()}
-    return {space: {} for space in (*changed, *_empty_spaces(fresh)) if space in learnt}
+    return {**learnt, **{space: {} for space in (*changed, *_empty_spaces(fresh)) if space in learnt}}
 
 
 def _empty_spaces(fresh: Iterable[SourceReport]) -> Iterator[_IndexSpace]:

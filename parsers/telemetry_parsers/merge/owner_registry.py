@@ -152,7 +152,7 @@ def _identifying_keys(keys: Collection[str]) -> set[str]:
 
 
 def _connected_groups(key_sets: Sequence[set[str]]) -> list[list[int]]:
-    """Group the positions of sets that are connected by shared keys."""
+    """Group the sets that share keys, directly or through other sets. Return the sets' positions."""
     leader_of: dict[str, int] = {}
     leaders = list(range(len(key_sets)))
 

@@ -71,7 +71,7 @@ class PeakFinder:
 
 
 def _model(device: MergedDevice) -> str:
-    """Return the current model. `device.model` is the first reported model."""
+    """Return the current model, or else the first reported model."""
     return device.current_model or device.model
 
 

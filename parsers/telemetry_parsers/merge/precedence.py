@@ -69,7 +69,7 @@ def _drop_totals(choices: dict[ReadingKey, Choice]) -> None:
 
 
 def _prefer_derived_ratio(choices: dict[ReadingKey, Choice], fresh: FreshReports) -> None:
-    """Prefer the memory ratio that is derived from used and total memory in one capture."""
+    """Choose the memory ratio that was derived from one capture's used and total memory, if there is one."""
     used, total = (choices.get(key) for key in RATIO_OF)
     if used is None or total is None or used[REPORT] != total[REPORT]:
         return
@@ -80,7 +80,7 @@ def _prefer_derived_ratio(choices: dict[ReadingKey, Choice], fresh: FreshReports
 
 
 def _is_pinned_to(counters: Pins, counter: tuple[str, str, str], source: str, *, may_pin: bool) -> bool:
-    """Return whether the counter is pinned to this source. If `may_pin`, an unpinned counter is pinned to it first."""
+    """Return whether the counter is pinned to this source. Pin it first if it is unpinned and `may_pin` is true."""
     if may_pin:
         return counters.setdefault(counter, source) == source
     return counters.get(counter) == source

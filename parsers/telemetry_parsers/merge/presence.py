@@ -64,8 +64,8 @@ class _DeviceLists:
     returned: _ReturnedDevices
     wall_time: float
 
-    def show_as_missing(self, identity: Identity) -> bool:
-        """Return whether the lists show that this unlisted device is missing."""
+    def should_contain(self, identity: Identity) -> bool:
+        """Return whether the lists would contain this device if it were present."""
         uninformative = self.numbering_sources if has_address_or_uuid(identity) else ()
         return any(source in self.listing_sources and source not in uninformative for source in identity.listed_by)
 
@@ -85,7 +85,7 @@ class _ReturnedDevices:
                     slot_of(identity.bus_id, identity.partition)
                 )
 
-    def were_reported_as(self, identity: Identity) -> bool:
+    def may_explain(self, identity: Identity) -> bool:
         """Return whether this identity probably comes from a garbled line about a returned device."""
         if not self._partitions:
             return False
@@ -110,14 +110,14 @@ def _address_key(identity: Identity, bus_id: str) -> _Address:
 def _update_missing(
     identity: Identity, lists: _DeviceLists, with_address: Collection[tuple[str, int | None]]
 ) -> Identity | None:
-    is_missing = lists.show_as_missing(identity)
+    is_missing = lists.should_contain(identity)
     if is_missing and identity.parent is not None and identity.parent in lists.seen:
         return None
     # The device was first published with only an index, and is now listed with an address.
     is_listed_by_address = identity.index is not None and (identity.vendor, identity.index) in with_address
     if is_missing and is_listed_by_address and not has_address_or_uuid(identity):
         return None
-    if lists.returned.were_reported_as(identity):
+    if lists.returned.may_explain(identity):
         return None
     if identity.lost_since is not None:
         return identity if lists.wall_time - identity.lost_since < FORGET_AFTER_SECONDS else None

@@ -34,7 +34,7 @@ _VALUE_OF = attrgetter("value")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportColumns:
-    """The names and limits of a report's valid readings, followed by those of the derived memory ratios."""
+    """The names and limits of a report's valid readings, and the positions of its memory ratios."""
 
     names: Names
     plugin_metrics: Mapping[str, Metric]
@@ -112,7 +112,7 @@ class ReportShape:
         devices: tuple[Device, ...],
         traits: tuple[object, ...],
     ) -> ReportShape:
-        """Create a shape, and determine the rank of each value."""
+        """Create a shape, and rank its values: numbers are preferred to `Absent` values."""
         by_device: dict[int | None, list[int]] = {}
         for position, device in enumerate(columns.devices[: len(columns.limits)]):
             by_device.setdefault(device, []).append(position)

@@ -66,7 +66,7 @@ def _dcgm_claims(file: str, text: str, _user_names: Mapping[str, str]) -> Iterat
 
 
 def _jobstats_claims(file: str, text: str, users: Mapping[str, str]) -> Iterator[Claim]:
-    """Yield the claim in the text `JOB UID`. The file's name is a minor number or UUID."""
+    """Yield the claim in a text such as `4711 1000` (job id, user id). The file's name is a minor number or UUID."""
     if not text.strip() or not (_NUMBER(file) or file.startswith(("GPU-", "MIG-"))):
         return
     name = device_name(file, "minor")

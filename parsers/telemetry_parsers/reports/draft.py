@@ -188,7 +188,7 @@ class Draft:
         self.problems.append(Problem(where, text))
 
     def add_unknown(self, *names: str) -> None:
-        """Add unknown keys or headings to the unknown fields of the report."""
+        """Add these keys or headings to the report's unknown fields."""
         for name in names:
             self.unknown[quote(name) or "(blank)"] = None
 

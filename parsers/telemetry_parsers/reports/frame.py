@@ -37,7 +37,7 @@ def report_on(
 def _report_on_runs(
     capture: Capture, read: Callable[[Output], Report], no_output: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """Return one report on all outputs. Typed commands are kept, because they may separate answers."""
+    """Return one report on all outputs, which may contain typed commands."""
     refusal = reader_failure(capture)
     if refusal is not None:
         return refusal
@@ -133,7 +133,7 @@ def _parse_output(output: Output, tool: Tool) -> Report:
 
 
 def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
-    """Return the answers in the first text that lists a device, else in the first text with answers."""
+    """Return the answers in the first candidate text that lists a device, or else the first answers found."""
     fallback: list[_AnswerReport] = []
     for printed in _candidate_texts(stdout, tool):
         answers = _parse_lines(printed, output, tool)
@@ -144,7 +144,7 @@ def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_A
 
 
 def _candidate_texts(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]]:
-    """Yield the lines with and without prefixes and typed commands. The likeliest text is first."""
+    """Yield the text with and without line prefixes and typed commands. The likeliest variant is first."""
     bare = without_prefix(stdout)
     candidates = [stdout] if bare == stdout else [bare, stdout] if is_document(stdout, bare) else [stdout, bare]
     yield from candidates
@@ -166,7 +166,7 @@ def _parse_lines(printed: Sequence[Line], output: Output, tool: Tool) -> list[_A
 
 
 def _parse_parts(parts: Sequence[Run], output: Output, tool: Tool, ambiguity: str | None) -> Iterator[_AnswerReport]:
-    """Yield the answers to one command. The problem `ambiguity` replaces answers without a device index."""
+    """Yield the answers to one command. Answers without a device index become the problem `ambiguity`, if given."""
     for part in parts:
         answer = _parse_text(ToolText(part.lines, part.arguments, output), tool)
         if answer is not None and ambiguity and any(device.index is None for device in answer.report.devices):

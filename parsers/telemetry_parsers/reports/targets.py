@@ -85,7 +85,7 @@ def metric(
 
 
 def only(key: str, label: str = "") -> tuple[Target]:
-    """Return the target of one metric in a tuple, for tables that map keys to tuples."""
+    """Return a tuple with one target, for tables that map keys to tuples of targets."""
     return (metric(key, label),)
 
 

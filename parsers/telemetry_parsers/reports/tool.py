@@ -130,7 +130,7 @@ def _accept_any_line(_text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A vendor's tool, with the shapes of its output, which are tried in order."""
+    """A vendor's tool, and the formats of its output (`shapes`) in the order in which they are tried."""
 
     name: str
     vendor: str

@@ -25,7 +25,7 @@ _MAX_DEPTH = 4
 
 @dataclass(frozen=True, slots=True)
 class _ParsedDocuments:
-    """The merged documents in a string, the text around them, and the offset at which reading ended."""
+    """The result of merging all documents in a string. `end` is the offset at which reading ended."""
 
     listing: Listing
     surrounding_text: str
@@ -166,7 +166,7 @@ def _unquote(token: str) -> str:
 def _add_document(
     members: list[tuple[str, list[tuple[str, str]]]], earlier_texts: dict[tuple[int, str], str], listing: Listing
 ) -> Iterator[int]:
-    """Add a document to the listing. Yield the index of each card whose values differ from those in earlier documents."""
+    """Add a document to the listing. Yield the index of each card whose values contradict earlier documents."""
     indices: set[int] = set()
     for name, pairs in members:
         match = _CARD.match(name)

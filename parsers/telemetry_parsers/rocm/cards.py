@@ -261,7 +261,7 @@ def _discard_zeros(readings: Sequence[Reading], draft: Draft) -> None:
 
 
 def _may_be_up(readings: Iterable[Reading], metrics: Collection[str]) -> bool:
-    """Return False if none of these metrics can be read, although at least two were printed."""
+    """Return False if at least two of these metrics were printed, but none can be read."""
     basic_readings = [item for item in readings if item.metric in metrics]
     printed = {item.metric for item in basic_readings}
     return len(printed) < _MIN_BASIC_METRICS or any(item.value is not Absent.NOT_REPORTED for item in basic_readings)

@@ -163,7 +163,7 @@ def targets_of(key: Key) -> tuple[Target, ...]:
 
 
 def _block_targets(block: str, error_kind: str | None) -> tuple[Target, ...]:
-    """Return the target of a RAS block's error count. If `error_kind` is None, return that of its state."""
+    """Return the target of a RAS block's error count, or of its state if `error_kind` is None."""
     if error_kind is not None:
         return only(f"ecc_{'corrected' if error_kind == 'correctable' else 'uncorrected'}_total", block)
     return (switch("ecc_enabled", ON_OFF),) if block == "umc" else ()

@@ -169,7 +169,7 @@ def is_frame(text: str) -> bool:
 
 
 def key_and_placeholder(message: str) -> tuple[str, str] | None:
-    """Return a key and a placeholder for a message that is printed instead of a value, else None."""
+    """Return the key and the placeholder for a message that replaces a value, or None for any other message."""
     lower = message.lower()
     key = next((key for phrase, key in _KEYS_BY_MESSAGE if phrase in lower), None)
     return None if key is None else (key, "Not Supported" if is_unsupported(message) else "N/A")

@@ -37,7 +37,7 @@ class _ProcessCards:
 
 @dataclass(slots=True)
 class AmdProcessList:
-    """The processes that rocm-smi lists, and lines that show that the list is incomplete."""
+    """The processes that rocm-smi lists. A `stray_line` shows that the list is incomplete."""
 
     processes: dict[int, _ProcessCards] = field(default_factory=dict)
     names: dict[int, tuple[str, float | None]] = field(default_factory=dict)

@@ -110,7 +110,7 @@ class ToolVariant:
 
 
 def tool_of(variant: ToolVariant) -> Tool:
-    """Return the declaration of rocm-smi or hy-smi for `parser_of`."""
+    """Return rocm-smi or hy-smi as a `Tool` for `parser_of`."""
     return Tool(
         name=variant.name,
         vendor=variant.vendor,

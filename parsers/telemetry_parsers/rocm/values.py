@@ -39,7 +39,7 @@ def fan_ratio(text: str, unit: str) -> Value:
 
 
 def hertz(text: str, unit: str) -> Value:
-    """Return the clock in a text such as `8 (1725Mhz)`. `unit` is the unit of a plain number."""
+    """Return the frequency in a text such as `8 (1725Mhz)`. `unit` is the unit of a plain number."""
     match = None if unit else _CLOCK.match(text)
     if not unit and match is None:
         return _absence_in(text.removesuffix(" (None)"))
@@ -81,7 +81,7 @@ def generation_from_tenths(text: str, unit: str) -> Value:
 
 
 def bytes_per_second(text: str, unit: str) -> Value:
-    """Convert a rate in GB/s, the driver's only unit, to bytes per second."""
+    """Convert a rate from GB/s to bytes per second. The driver uses no other unit."""
     value = units.number(text) if unit == "GB/s" else Absent.NOT_UNDERSTOOD
     return value if isinstance(value, Absent) else value * 1e9
 

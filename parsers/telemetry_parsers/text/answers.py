@@ -97,7 +97,7 @@ def failed(reason: Reason, where: str, text: str) -> Report:
 
 
 def failed_midway(report: Report, status: int) -> Report:
-    """Return a failure, because the tool exited while it listed the devices."""
+    """Return a failed report, because the tool exited while it listed the devices."""
     reason: Reason = "killed" if status < 0 else "exit_status"
     problem = Problem("exit status", f"exit status {status}: the tool ended inside its list of devices")
     return Report("failed", reason, problems=(problem, *report.problems), facts=report.facts)

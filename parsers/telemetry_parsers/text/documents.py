@@ -90,7 +90,7 @@ def find_documents(text: str, starts: re.Pattern[str] = _LINE_STARTS) -> Documen
 def ignore_foreign_lines(
     text: str, read: Callable[[str], _T], progress: Callable[[_T], tuple[bool, int]]
 ) -> tuple[_T, tuple[tuple[int, str], ...]]:
-    """Read the text with or without foreign lines, whichever is read further. Return the result and the ignored lines."""
+    """Read the text. Ignore foreign lines if more of it can then be read. Return the result and the ignored lines."""
     unchanged = read(text)
     foreign = tuple((match.start(), match[0]) for match in _FOREIGN.finditer(text))
     cleaned = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else unchanged

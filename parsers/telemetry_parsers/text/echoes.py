@@ -36,7 +36,7 @@ def without_prefix(lines: Sequence[Line]) -> list[Line]:
 
 
 def is_document(lines: Sequence[Line], bare: Sequence[Line]) -> bool:
-    """Return whether a document begins in `bare`, the lines without their common prefix."""
+    """Return whether a document begins in a line whose prefix is removed in `bare`."""
     changed = (after.text for before, after in zip(lines, bare, strict=True) if before.text != after.text)
     return any(_BEGINS_A_DOCUMENT.match(text) for text in changed)
 

@@ -28,7 +28,6 @@ _FLAGS = (f"{_USUAL} --showmemavailable --json", f"{_USUAL} --json", f"{_CORE} -
 
 
 def _command(*lines: str) -> Command:
-    """Return a command that tries these command lines in order."""
     # The tool is never killed, because it would leave a lock behind if Hygon's library ignores PRIVATE_LOCKS_ENV.
     alternatives = tuple(tuple(line.split()) for line in lines)
     return Command(alternatives, env=PRIVATE_LOCKS_ENV, on_deadline="abandon", folders=_FOLDERS)

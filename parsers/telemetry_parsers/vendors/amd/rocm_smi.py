@@ -30,7 +30,6 @@ _FACTS = "--showbus --showuniqueid --showserial --showid --showvbios --showdrive
 
 
 def _command(*flag_alternatives: str) -> Command:
-    """Return a command that tries each of these flag strings in order."""
     lines = tuple((TOOL, *flags.split()) for flags in flag_alternatives)
     return Command(lines, env=PRIVATE_LOCKS_ENV, folders=_FOLDERS)
 

@@ -107,7 +107,7 @@ _DEVICE_KEY = "device"
 
 
 def answers_in(run: Run) -> list[Run]:
-    """Split the output of a run by device."""
+    """Return one answer for each device in the output."""
     answers: list[list[Line]] = [[]]
     device = units.integer(run.value_of("-i"))
     for line in run.lines:
@@ -230,7 +230,7 @@ class _AnswerReader:
             )
 
     def finish_answer(self, flags: Sequence[str], where: str) -> None:
-        """Set the device, and report the readings missing for these flags."""
+        """Set the device's index, and report which readings are missing for these flags."""
         if self.device is not None:
             self.draft.set_index(self.draft.device(_DEVICE_KEY), self.device)
         readings = self.draft.readings_of(self.draft.device(_DEVICE_KEY)) if self.draft.has_device(_DEVICE_KEY) else []
@@ -256,7 +256,7 @@ class _AnswerReader:
 
 
 def _read_tables(answer: _AnswerReader, lines: Sequence[Line]) -> None:
-    """Read the port states of `-dev_info`, and the device, die and port in other tables."""
+    """Read the port states (`-dev_info`), and the device, die and port in other tables."""
     for cells, line in _rows(answer, lines, _PORT_TABLE):
         label = Port(cells["udie id"], cells["port id"]).label
         answer.store_reading(switch("link_up", LINK_STATES, label), cells["link status"], line.where)

@@ -76,7 +76,7 @@ def read_rank_table(text: str) -> RankTable:
 
 
 def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") -> tuple[Rank, ...]:
-    """Return the ranks of one server. Its name is `server_name` or, by default, one of `names`."""
+    """Return the ranks of `server_name` or, if it is empty, of the server that has one of `names`."""
     servers = table.servers
     if server_name:
         matching_servers = [server for server in servers if server_name in (server.id, *server.names)]

@@ -34,7 +34,7 @@ _TITLES = {"device information": "discovery", "topology information": "discovery
 
 @dataclass(slots=True)
 class _GridState:
-    """The state that is kept from one line to the next."""
+    """What the reader remembers between the lines of a grid."""
 
     draft: Draft
     kind: str = ""
@@ -58,8 +58,8 @@ def is_grid_heading(line: Line) -> bool:
     return line.ended and bool(_grid_kind(_split_cells(line)))
 
 
-def read_grid(lines: Sequence[Line], draft: Draft) -> None:
-    """Read all grids in these lines into the draft."""
+def read_grids(lines: Sequence[Line], draft: Draft) -> None:
+    """Read the grids in these lines into the draft."""
     grid = _GridState(draft)
     for line in lines:
         cells = _split_cells(line)
@@ -108,7 +108,7 @@ def split_label(text: str) -> tuple[str, str]:
 
 
 def target_of(label: str) -> tuple[Target | None, bool]:
-    """Return the label's target, or None, and whether the label is known."""
+    """Return the target of a label (None if it has none), and whether the label is known."""
     name, unit = split_label(label)
     engine_match = _NUMBERED.match(name)
     target = keys.STATS.get(f"{engine_match[1]} engine util" if engine_match else name)
@@ -236,7 +236,7 @@ def _store_label(grid: _GridState) -> None:
 
 
 def _split_tiles(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (tile number, text) for a text such as `Tile 0: 143; Tile 1: 97`. The device's number is empty."""
+    """Yield the number and text of each tile in `Tile 0: 143; Tile 1: 97`. The device itself has an empty number."""
     device_text, *numbers_and_texts = _TILE.split(text)
     if device_text.strip() or not numbers_and_texts:
         yield "", device_text.strip()
@@ -253,7 +253,7 @@ def _position_of(grid: _GridState, tile: str, device: int) -> int:
 
 
 def _number_in(text: str) -> str | None:
-    """Return the device's number or its engines' highest number. Return None for other text."""
+    """Return the device's number, or the highest number of its engines. Return None for any other text."""
     device_text = text.partition(";")[0].strip()
     current = _CURRENT_VALUE.match(text)
     if current is not None or ":" not in device_text:

@@ -70,7 +70,7 @@ def _read_row(draft: Draft, index: str, tile: str, headings: Sequence[str], cell
 
 
 def _cells_by_target(headings: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target, str]]:
-    """Return each target with its cell. Of several columns with the same target, choose the highest cell."""
+    """Return each target with its cell. If several columns have the same target, choose the highest cell."""
     highest_cells: dict[tuple[str, str], tuple[Target, str]] = {}
     for name, cell in zip(headings, cells, strict=True):
         target = _target_of(name)

@@ -116,7 +116,7 @@ _TOOL = Tool(
         shape(_is_version, read_table, TABLE),
         of_lines(
             grids.is_grid_heading,
-            grids.read_grid,
+            grids.read_grids,
             tables=(keys.DISCOVERY, keys.CONFIG, keys.CAP_RANGE, keys.STATS, keys.HEALTH),
         ),
         shape(query_headings, read_query, QUERY),

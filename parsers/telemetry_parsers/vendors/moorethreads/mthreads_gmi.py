@@ -88,7 +88,7 @@ def _report_on_summary(_output: Output, lines: Sequence[Line]) -> Report | None:
 
 
 def _as_wrong_request(report: Report, output: Output) -> Report:
-    """Report the failure of a command with arguments as `wrong_request`, so that the next command line is tried."""
+    """Return a `wrong_request` if a command with arguments failed. The next command line is then tried."""
     has_failed = report.outcome == "failed" and report.reason in ("not_understood", "exit_status")
     is_refused = has_failed and bool(arguments_of(output.name, TOOL))
     return replace(report, outcome="wrong_request", reason=None) if is_refused else report

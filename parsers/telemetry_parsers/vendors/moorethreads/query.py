@@ -180,7 +180,7 @@ def _merge_cards(output: _QueryOutput) -> list[_Card]:
 
 
 def _add_keys(output: _QueryOutput, earlier_card: _Card, card: _Card, *, is_known: bool) -> None:
-    """Add the new keys of `card` to `earlier_card`, the same card in an earlier answer."""
+    """Add the keys of `card` that are not in `earlier_card`. Both describe the same card."""
     keys = {key for key, _ in earlier_card.values}
     if not is_known or any(key in keys and (key in FIELDS or key[0] == FAN_SECTION) for key, _ in card.values):
         output.draft.add_problem(card.where, listed_twice("the card"))

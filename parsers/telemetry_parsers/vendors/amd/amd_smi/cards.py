@@ -139,7 +139,7 @@ def _join_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
 
 
 def _blocks_of_partition(partitions: Mapping[str, list[Block]], name: str) -> list[Block] | None:
-    """Return the partition's blocks, or None. A single partition also matches if either name is empty."""
+    """Return the partition's blocks, or None. An empty name matches any name if there is only one partition."""
     if name in partitions or len(partitions) != 1:
         return partitions.get(name)
     other_name, blocks = next(iter(partitions.items()))
@@ -165,7 +165,7 @@ def _merge_blocks(blocks: Sequence[Block]) -> Block:
 
 
 def _entry_key(entry: Entry) -> _EntryKey:
-    """Return the key of an entry. All entries of a process list have the same key."""
+    """Return the key under which an entry is merged. All entries of a process list have the same key."""
     if entry.path[0] == "process_list":
         return entry.path[:1], 0
     return entry.path, 0 if entry.path[0] != "process_info" else entry.group

@@ -27,7 +27,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Block:
-    """The entries of one device. Entries may be missing below `open_path`, unless it is None."""
+    """The entries of one device. If `open_path` is set, entries below it may be missing."""
 
     kind: str
     index: int | None
@@ -42,7 +42,7 @@ def normalize_key(name: str) -> str:
 
 
 def field_path(path: Sequence[str]) -> Path:
-    """Return a path as a key of `FIELDS`: `clock/gfx_#/clk` for `clock/gfx_3/clk`."""
+    """Return a path as a key of `FIELDS`: `clock/gfx_3/clk` becomes `clock/gfx_#/clk`."""
     return tuple(_ORDINAL.sub("_#", key) for key in path)
 
 

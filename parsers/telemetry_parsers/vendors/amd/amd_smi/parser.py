@@ -102,13 +102,13 @@ def report_on_unsupported(_output: Output, lines: Sequence[Line]) -> Report | No
     return None
 
 
-def _unsupported_reason(text: str) -> str:
-    """Return why output with this line is not supported, or an empty string."""
-    if "AMD-SMI" in text and text.lstrip().startswith("|"):
+def _unsupported_reason(line: str) -> str:
+    """Return why output that contains this line is not supported, or an empty string."""
+    if "AMD-SMI" in line and line.lstrip().startswith("|"):
         return f"this is the overview of amd-smi, but its heading lines are missing{_ADVICE}"
-    if _PYTHON_DATA.search(text):
+    if _PYTHON_DATA.search(line):
         return f"this is Python data, not JSON{_ADVICE}"
-    if _TABLE_TITLE.match(text):
+    if _TABLE_TITLE.match(line):
         return "these are the tables of amd-smi topology, xgmi or partition; run these commands with --json"
     return ""
 

@@ -202,7 +202,7 @@ class _ReadingChooser:
             item = replace(item, value=Absent.NOT_UNDERSTOOD)
         key, candidate = (target.key, target.label), (item, target in FALLBACK_TARGETS.get(path, ()))
         previous = self.chosen.get(key)
-        self.chosen[key] = candidate if previous is None else _prefer(previous, candidate, is_repeated=is_repeated)
+        self.chosen[key] = candidate if previous is None else _preferred(previous, candidate, is_repeated=is_repeated)
 
     def _stack_targets(self, entry: Entry) -> tuple[Target, ...]:
         """Return the temperature target of the next memory stack or die, if any."""
@@ -223,8 +223,8 @@ class _ReadingChooser:
                 self._draft.report_bad_value(item, entry.text, entry.where)
 
 
-def _prefer(previous: _Candidate, candidate: _Candidate, *, is_repeated: bool) -> _Candidate:
-    """Prefer numbers to `Absent` values, main keys to fallback keys, and the highest of repeated numbers."""
+def _preferred(previous: _Candidate, candidate: _Candidate, *, is_repeated: bool) -> _Candidate:
+    """Return the preferred candidate: a number, then a main key, then the highest of repeated numbers."""
     (previous_item, previous_is_fallback), (item, is_fallback) = previous, candidate
     if isinstance(item.value, Absent):
         return previous

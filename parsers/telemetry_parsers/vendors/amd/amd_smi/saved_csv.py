@@ -171,7 +171,7 @@ def _path_with_label(name: str) -> Path:
 
 
 def _path_above_partition(name: str) -> Path:
-    """Return the path of a value that is printed for each partition. The path omits the partition."""
+    """Return the path of a per-partition value, without the partition."""
     if name.endswith(VIOLATION_SUFFIX):
         return ("throttle", name)
     if _IGNORED_NAME.fullmatch(name):

@@ -184,7 +184,7 @@ _MEGAHERTZ = 1e6
 
 
 def read_nodes(nodes: Sequence[Node], awake_cards: Mapping[str, CardFiles], draft: Draft) -> None:
-    """Add the nodes' facts, readings and partitions to the cards at their addresses."""
+    """Add each node's facts, readings and partition to the card at the node's address."""
     positions = {device.bus_id: position for position, device in enumerate(draft.devices()) if device.bus_id}
     kfd_only_addresses = {node.bus_id for node in nodes if node.bus_id not in positions}
     for node in nodes:

@@ -182,7 +182,7 @@ def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None
 
 
 def _targets_of(block: Block, memory_kind: int | None) -> Iterator[tuple[str, Target]]:
-    """Yield each (key, target) of the block. Memory readings that are not of `memory_kind` are omitted."""
+    """Yield each (key, target) of the block, without readings of another kind of memory."""
     yield from ((key, target) for key in block for target in keys.FIELDS.get(key, ()))
     yield from ((key, keys.ECC_FIELDS[key]) for key in block if key in keys.ECC_FIELDS)
     memory = {key: _MEMORY_KEYS[key] for key in block if key in _MEMORY_KEYS}
@@ -190,7 +190,7 @@ def _targets_of(block: Block, memory_kind: int | None) -> Iterator[tuple[str, Ta
 
 
 def _has_memory(block: Block) -> bool:
-    """Return whether a value of the device's memory is printed."""
+    """Return whether the device's memory is printed."""
     return (
         keys.FLASH_KEY not in block
         and not _is_zero(block, "ddr capacity")

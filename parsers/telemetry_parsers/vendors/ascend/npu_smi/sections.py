@@ -214,7 +214,7 @@ def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
 
 
 def _join_if_doubled(paragraphs: Sequence[list[_LineContent]]) -> list[list[_LineContent]]:
-    """Omit empty paragraphs. Join single-line paragraphs, which result from doubled line breaks."""
+    """Omit empty paragraphs. If doubled line breaks split the lines into paragraphs, join them."""
     filled_paragraphs = [paragraph for paragraph in paragraphs if paragraph]
     is_doubled = len(filled_paragraphs) > 2 and all(len(paragraph) == 1 for paragraph in filled_paragraphs)
     return [[item for paragraph in filled_paragraphs for item in paragraph]] if is_doubled else filled_paragraphs
