@@ -187,7 +187,7 @@ def test_simulated_node_is_recorded_and_replay_is_not(tmp_path: Path) -> None:
         daemon.until(lambda: len(daemon.document()["devices"]) == 3)
         for again in (path, tmp_path / "again.jsonl"):
             status, _, message = run_main(*asked, str(again))
-            assert (status, message.count("\n"), "if it plays a recording, copy" in message) == (69, 1, True)
+            assert (status, message.count("\n"), "if the daemon plays a recording, copy" in message) == (69, 1, True)
         assert run_main("replay", "speed", "2x", "--config", str(daemon.config_path))[0] == 0
     status, _, message = run_main(*asked, str(path))
     assert (status, message.count("\n"), "no daemon answers on" in message) == (69, 1, True)

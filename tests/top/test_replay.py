@@ -39,7 +39,7 @@ def test_replay_is_controlled_with_keys(recording: Path, monkeypatch: pytest.Mon
         shown.press("p")
         shown.shows("ended")
         shown.press("?")
-        shown.shows("a recording: 10 seconds back or forth")
+        shown.shows("recording: go back or forth by 10 seconds")
         shown.press("q")
         assert shown.ended() == 0
 
@@ -77,8 +77,8 @@ def test_damaged_recording_is_reported_beside_the_screen(tmp_path: Path, recordi
     ("arguments", "says"),
     [
         (("top", "--at", "5s"), "--at is only for recordings: add --replay FILE"),
-        (("top", "--once"), "--once is for a recording"),
-        (("serve", "--speed", "3"), "--speed is for a recording"),
+        (("top", "--once"), "--once is only for recordings"),
+        (("serve", "--speed", "3"), "--speed is only for recordings"),
         (("serve", "--speed", "1000", "--replay", "x"), "'1000' is not a valid speed; give a number from 0.1 to 100"),
         (("top", "--at", "soon", "--replay", "x"), "'soon' is not a time in a recording; write 90s"),
     ],
