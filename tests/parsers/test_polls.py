@@ -8,7 +8,7 @@ from kits.captures import registered_parsers
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Command, Device, Poll, Problem, Reading, Report
 from telemetry_parsers.reports.draft import Draft, problem_by_text
-from telemetry_parsers.reports.targets import fact, identity, metric, special, state, switch, value_of
+from telemetry_parsers.reports.targets import fact, identity, metric, parsed, state, switch, value_of
 from telemetry_parsers.text.answers import MAX_PROBLEMS, ErrorText, capped, error_report, failed_midway
 from telemetry_parsers.text.lines import lines
 
@@ -131,8 +131,8 @@ def test_a_text_is_read_by_its_target() -> None:
         (switch("ecc_enabled", {"on": 1.0}), "1", "", BAD),
         (switch("ecc_enabled", {"on": 1.0}), "N/A", "", Absent.NOT_REPORTED),
         (state("ecc_enabled", {"on": 1.0}), "Default", "", None),
-        (special("pcie_link_generation", lambda text, unit: units.pcie_generation(text)), "16.0", "", 4.0),
-        (special("fan_rpm", lambda text, unit: units.quantity(text, units.RPM, unit)), "1200", "RPM", 1200.0),
+        (parsed("pcie_link_generation", lambda text, unit: units.pcie_generation(text)), "16.0", "", 4.0),
+        (parsed("fan_rpm", lambda text, unit: units.quantity(text, units.RPM, unit)), "1200", "RPM", 1200.0),
     ]:
         assert value_of(target, text, unit) == value
 

@@ -89,7 +89,7 @@ _NVIDIA_SMI_COLUMNS: Mapping[str, Column] = {
 
 
 def nvidia_smi_columns(*headings: str) -> Mapping[str, Column]:
-    """Return the columns that nvidia-smi prints below these headings."""
+    """Return the columns that nvidia-smi prints below the given headings."""
     return {heading: _NVIDIA_SMI_COLUMNS[heading] for heading in headings}
 
 

@@ -54,7 +54,7 @@ def read_processes(lines: Sequence[Line], draft: Draft) -> None:
         elif row_pattern is None:
             heading_lines.append(line)
         elif is_rule(text):
-            _reject_blank_table(draft, line, counts)
+            _report_blank_table(draft, line, counts)
             break
         elif line.ended or text.endswith("|"):
             _read_row(draft, line, row_pattern, unit, counts)
@@ -65,7 +65,7 @@ def read_processes(lines: Sequence[Line], draft: Draft) -> None:
     _store_counts(draft, counts)
 
 
-def _reject_blank_table(draft: Draft, line: Line, counts: _ProcessCounts) -> None:
+def _report_blank_table(draft: Draft, line: Line, counts: _ProcessCounts) -> None:
     """Report a process table without rows. The process counts remain unknown."""
     if not counts.has_body and counts.absence is None:
         counts.absence = Absent.NOT_REPORTED

@@ -263,7 +263,7 @@ def _add_card(state: _ScanState, absence: Absent = Absent.NOT_REPORTED) -> None:
     device = state.draft.device(index)
     for line, row in rows_read:
         _store_row(state.draft, device, line, _with_model_rest(row, model_rest))
-    for target in _targets_with_reading([reader for readers in state.headings for reader in readers if reader]):
+    for target in _targets_accepting_any_text([reader for readers in state.headings for reader in readers if reader]):
         if not state.draft.has_reading(device, target):
             state.draft.set_value(device, target, absence)
 
@@ -293,7 +293,7 @@ def _store_row(draft: Draft, device: int, line: Line, row: _Row) -> None:
     for reader, texts in row:
         if texts is None:
             has_mismatch = True
-            for target in _targets_with_reading([reader] if reader else []):
+            for target in _targets_accepting_any_text([reader] if reader else []):
                 draft.set_value(device, target, Absent.NOT_UNDERSTOOD)
         for targets, text in texts or ():
             draft.store(device, targets, text, line.where)
@@ -301,7 +301,7 @@ def _store_row(draft: Draft, device: int, line: Line, row: _Row) -> None:
         draft.add_problem(line.where, f"cells do not match their headings: {quote(line.text)}")
 
 
-def _targets_with_reading(readers: Sequence[CellReader]) -> list[Target]:
+def _targets_accepting_any_text(readers: Sequence[CellReader]) -> list[Target]:
     """Return the targets that produce a reading for every text, even an unknown one."""
     targets = [target for reader in readers for target in _all_targets(reader)]
     states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in targets)]

@@ -80,7 +80,7 @@ def find_owners(
 
 
 def billed_allocations(devices: Sequence[MergedDevice]) -> Iterator[tuple[MergedDevice, Allocation]]:
-    """Yield each card's allocations, including those of its partitions."""
+    """Yield each card with each of its allocations, including those of its partitions."""
     ids = {device.id for device in devices}
     for device in devices:
         if device.parent not in ids:
@@ -208,7 +208,7 @@ class _DeviceUse:
     def from_processes(
         cls, device: MergedDevice, claimants: Sequence[OwnerEntry], running: Sequence[Process], registry: OwnerRegistry
     ) -> _DeviceUse:
-        """Create the use of a device from its processes."""
+        """Determine a device's use from its processes."""
         processes_by_entry: dict[int, list[Process]] = {}
         entries_by_id: dict[int, OwnerEntry] = {}
         for process in running:

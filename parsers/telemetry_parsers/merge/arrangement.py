@@ -210,7 +210,7 @@ def _is_complete_list(report: SourceReport) -> bool:
 
 
 def absent_device(identity: Identity) -> MergedDevice:
-    """Return a device that no source lists now, from its identity."""
+    """Create a device that no source lists now from its identity."""
     return MergedDevice(
         vendor=identity.vendor,
         index=identity.index,

@@ -111,7 +111,7 @@ def _likelihood_key(device: Device, identity: Identity) -> tuple[bool, bool, int
 
 
 def _is_other_chip(device: Device, identity: Identity) -> bool:
-    """Return whether the identity belongs to another chip on the same card."""
+    """Return whether the identity belongs to another chip on the device's card."""
     if identity.uuid is not None:
         return False
     chip, chip_number = chip_of(device), identity.device.partition(":")[2]
@@ -193,7 +193,7 @@ def _find_parent(group: SightingGroup, groups: Mapping[tuple[str, str, int], Sig
 
 
 def _parent_groups(groups: Sequence[SightingGroup]) -> dict[int, SightingGroup]:
-    """Return the group of each partition's parent, keyed by the `id()` of the partition's group."""
+    """Return each partition's parent group, keyed by the `id()` of the partition's group."""
     by_position = {(part.source, part.poll, position): group for group in groups for part, position in group.parts}
     parents = {}
     for group in groups:

@@ -103,7 +103,7 @@ def _with_values(
     return MergedNode(
         devices=tuple(devices),
         host=_create_readings(arrangement.host, row, origins),
-        state=_with_list_counts(state, arrangement, fresh),
+        state=_with_poll_counts(state, arrangement, fresh),
         valid_until=min((checked.report.expires for checked in fresh.reports), default=math.inf),
         problems=(*arrangement.problems, *_ratio_problems(devices)),
         arrangement=arrangement,
@@ -132,7 +132,7 @@ def _processes_of(arranged: ArrangedDevice, fresh: FreshReports) -> tuple[Proces
     return ()
 
 
-def _with_list_counts(state: MergeState, arrangement: Arrangement, fresh: FreshReports) -> MergeState:
+def _with_poll_counts(state: MergeState, arrangement: Arrangement, fresh: FreshReports) -> MergeState:
     seen = {identity.id: state.seen[identity.id] for identity in state.identities if identity.id in state.seen}
     for arranged in arrangement.devices:
         if isinstance(arranged, ArrangedDevice):

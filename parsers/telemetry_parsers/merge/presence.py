@@ -66,8 +66,8 @@ class _DeviceLists:
 
     def should_contain(self, identity: Identity) -> bool:
         """Return whether the lists would contain this device if it were present."""
-        uninformative = self.numbering_sources if has_address_or_uuid(identity) else ()
-        return any(source in self.listing_sources and source not in uninformative for source in identity.listed_by)
+        ignored_sources = self.numbering_sources if has_address_or_uuid(identity) else ()
+        return any(source in self.listing_sources and source not in ignored_sources for source in identity.listed_by)
 
 
 class _ReturnedDevices:

@@ -32,7 +32,7 @@ class DriverClient(NamedTuple):
 
 
 def parse_clients(texts: Iterable[str]) -> Iterator[DriverClient]:
-    """Yield the client in the fdinfo text of each open file."""
+    """Yield the client that each fdinfo text describes."""
     for text in texts:
         fields = dict(_parse_fields(text))
         bus_id, client_id = fields.get("drm-pdev", "").lower(), fields.get("drm-client-id", "")

@@ -188,7 +188,7 @@ class Draft:
         self.problems.append(Problem(where, text))
 
     def add_unknown(self, *names: str) -> None:
-        """Add these keys or headings to the report's unknown fields."""
+        """Report keys or headings as unknown fields."""
         for name in names:
             self.unknown[quote(name) or "(blank)"] = None
 

@@ -7,7 +7,7 @@ A table's row is one of these:
 - `metric(…, words={"off": 0.0})`: a number, or one of these words.
 - `metric(…, if_zero=Absent.NOT_SUPPORTED)`: a number. A printed 0 has a special meaning, such as no power limit.
 - `switch("ecc_enabled", ON_OFF)`: only these words. `state(…)`: the same, but other texts give no reading.
-- `special("pcie_link_generation", read)`: text that `read` parses, such as `16.0 GT/s x16`.
+- `parsed("pcie_link_generation", read)`: text that `read` parses, such as `16.0 GT/s x16`.
 - `identity("uuid")`, `fact("firmware")`, `health({…})`.
 """
 
@@ -99,7 +99,7 @@ def state(key: str, words: Mapping[str, Value]) -> Target:
     return Target("metric", key, words=MappingProxyType(dict(words)), other_words="ignored")
 
 
-def special(key: str, read: Read, label: str = "") -> Target:
+def parsed(key: str, read: Read, label: str = "") -> Target:
     """Return a target for a metric whose text is parsed by `read`."""
     return Target("metric", key, label, read=read)
 

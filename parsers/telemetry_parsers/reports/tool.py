@@ -26,7 +26,7 @@ class ToolText:
 
     @property
     def joined(self) -> str:
-        """Return the lines as one text, for shapes such as JSON."""
+        """Return the lines as one text, for formats such as JSON."""
         return "".join(line.text + "\n" * line.ended for line in self.lines)
 
     def command_of(self, tool: str) -> Run:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent
-from telemetry_parsers.reports.targets import ON_OFF, Target, metric, only, special, switch
+from telemetry_parsers.reports.targets import ON_OFF, Target, metric, only, parsed, switch
 from telemetry_parsers.rocm import saved, values
 
 # The longest known output has about 200 keys for a card.
@@ -61,8 +61,8 @@ _DOMAINS = MappingProxyType(
         "gpu memory": "memory",
     }
 )
-_FAN_TARGETS = (special("fan_ratio", values.fan_ratio),)
-_LINK_TARGETS = (special("pcie_link_generation", values.link_generation), special("pcie_link_width", values.link_width))
+_FAN_TARGETS = (parsed("fan_ratio", values.fan_ratio),)
+_LINK_TARGETS = (parsed("pcie_link_generation", values.link_generation), parsed("pcie_link_width", values.link_width))
 
 _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "average graphics package power": only("power_average_watts"),
@@ -94,10 +94,10 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "pcie clock level": _LINK_TARGETS,
     "pcie clock speed": _LINK_TARGETS,
     "pcie replay count": only("pcie_replays_total"),
-    "accumulated energy": (special("energy_joules_total", values.joules),),
+    "accumulated energy": (parsed("energy_joules_total", values.joules),),
     # Keys from the tables of `--showpagesinfo`.
     "retired pages": only("retired_pages", "all"),
-    "pending pages": (special("retired_pages_pending", values.nonzero_flag),),
+    "pending pages": (parsed("retired_pages_pending", values.nonzero_flag),),
     "vram memory ecc status": (switch("ecc_enabled", ON_OFF),),
     **saved.TARGETS,
 }
@@ -158,7 +158,7 @@ def targets_of(key: Key) -> tuple[Target, ...]:
         return _block_targets(block[1], block[2])
     clock = _CLOCK.match(key.name)
     if clock is not None and clock[1] in _DOMAINS:
-        return (special("clock_hertz", values.hertz, _DOMAINS[clock[1]]),)
+        return (parsed("clock_hertz", values.hertz, _DOMAINS[clock[1]]),)
     return ()
 
 

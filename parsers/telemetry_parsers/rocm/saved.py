@@ -6,14 +6,14 @@ import csv
 import re
 from collections.abc import Mapping, Sequence
 
-from telemetry_parsers.reports.targets import Target, metric, only, special
+from telemetry_parsers.reports.targets import Target, metric, only, parsed
 from telemetry_parsers.rocm import values
 from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.text.lines import Line, quote
 
 
 def _clock(domain: str) -> tuple[Target]:
-    return (values.highest_of(special("clock_hertz", values.hertz, domain)),)
+    return (values.highest_of(parsed("clock_hertz", values.hertz, domain)),)
 
 
 TARGETS: Mapping[str, tuple[Target, ...]] = {
@@ -40,17 +40,17 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "vcn_activity": (values.highest_of(metric("engine_utilization_ratio", "vcn")),),
     "jpeg_activity": (values.highest_of(metric("engine_utilization_ratio", "jpeg")),),
     "average_mm_activity": only("engine_utilization_ratio", "multimedia"),
-    "energy_accumulator": (special("energy_joules_total", values.joules),),
-    "throttle_status": (special("throttled", values.nonzero_flag, "any"),),
-    "indep_throttle_status": (special("throttled", values.nonzero_flag, "any"),),
+    "energy_accumulator": (parsed("energy_joules_total", values.joules),),
+    "throttle_status": (parsed("throttled", values.nonzero_flag, "any"),),
+    "indep_throttle_status": (parsed("throttled", values.nonzero_flag, "any"),),
     "pcie_replay_count_acc": only("pcie_replays_total"),
     "pcie_nak_sent_count_acc": only("pcie_errors_total", "nak_sent"),
     "pcie_nak_rcvd_count_acc": only("pcie_errors_total", "nak_received"),
     "pcie_l0_to_recov_count_acc": only("pcie_errors_total", "l0_to_recovery"),
     "pcie_replay_rover_count_acc": only("pcie_errors_total", "replay_rollover"),
-    "pcie_bandwidth_inst": (special("pcie_bandwidth_bytes_per_second", values.bytes_per_second),),
+    "pcie_bandwidth_inst": (parsed("pcie_bandwidth_bytes_per_second", values.bytes_per_second),),
     "pcie_link_width": only("pcie_link_width"),
-    "pcie_link_speed": (special("pcie_link_generation", values.generation_from_tenths),),
+    "pcie_link_speed": (parsed("pcie_link_generation", values.generation_from_tenths),),
     "voltage_gfx": only("voltage_volts", "graphics"),
     "voltage_soc": only("voltage_volts", "soc"),
     "voltage_mem": only("voltage_volts", "memory"),

@@ -129,7 +129,7 @@ def tool_of(variant: ToolVariant) -> Tool:
         quiet_statuses=messages.QUIET_STATUSES,
         marks_first=False,
         # These checks precede the search for other tools' words, because rocm-smi prints some of Hygon's error lines.
-        refusals=(_make_other_tool_refuser(variant), _report_on_error),
+        refusals=(_refusal_of_other_tool(variant), _report_on_error),
         remnants=(partial(_report_without_readings, tool=variant.name),),
         is_complaint=messages.is_complaint,
         finish=_add_sleep_messages,
@@ -199,7 +199,7 @@ def _first_match(pattern: re.Pattern[str], lines: Sequence[Line]) -> str | None:
     return next((match[1] for line in lines if line.ended and (match := pattern.match(line.text))), None)
 
 
-def _make_other_tool_refuser(variant: ToolVariant) -> Refusal:
+def _refusal_of_other_tool(variant: ToolVariant) -> Refusal:
     """Return a function that refuses messages of the other tool."""
 
     def refuse(output: Output, printed_lines: Sequence[Line]) -> Report | None:

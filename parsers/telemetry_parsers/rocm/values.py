@@ -7,7 +7,7 @@ import re
 from telemetry_parsers import units
 from telemetry_parsers.metrics import BY_KEY, PERFORMANCE_LEVELS, in_range
 from telemetry_parsers.model import Absent, Value
-from telemetry_parsers.reports.targets import Target, special, value_of
+from telemetry_parsers.reports.targets import Target, parsed, value_of
 
 _LIBRARY_PREFIX = "amdsmi_dev_perf_level_"
 # The driver's prefix `profile_` is `stable_` in the library: `profile_peak`, `stable_peak`.
@@ -103,7 +103,7 @@ def highest_of(target: Target) -> Target:
         numbers = [value for value in values if not isinstance(value, Absent)]
         return max(numbers) if numbers else next(iter(values), Absent.NOT_REPORTED)
 
-    return special(target.key, read, target.label)
+    return parsed(target.key, read, target.label)
 
 
 def _absence_in(text: str) -> Absent:

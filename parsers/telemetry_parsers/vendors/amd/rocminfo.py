@@ -10,7 +10,7 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Absent, Command, Device, Output, Poll, Problem, Report, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
-from telemetry_parsers.reports.targets import metric, special
+from telemetry_parsers.reports.targets import metric, parsed
 from telemetry_parsers.reports.tool import Shape, Tool, ToolText, must_be_complete
 from telemetry_parsers.text.answers import CUT_LINE, ErrorText, failed, not_understood
 from telemetry_parsers.text.echoes import without_prefix
@@ -312,7 +312,7 @@ def _parse_size(text: str, _unit: str) -> Value:
 
 
 def _bus_id(text: str) -> str | None:
-    """Return bus, device and function of a BDFID, or None if it is 0 or invalid."""
+    """Return the bus, device and function in a BDFID, or None if it is 0 or invalid."""
     location = units.integer(text)
     if location is None or not 0 < location <= 0xFFFF:
         return None
@@ -367,7 +367,7 @@ def _report_on_extract(_output: Output, lines: Sequence[Line]) -> Report | None:
 
 _COMPUTE_UNITS = metric("compute_units")
 _CLOCK = metric("clock_max_hertz", "graphics", unit="MHz")
-_MEMORY = special("memory_total_bytes", _parse_size)
+_MEMORY = parsed("memory_total_bytes", _parse_size)
 _TOOL = Tool(
     name=TOOL,
     vendor="amd",

@@ -43,7 +43,7 @@ def _devices_of(blocks: Sequence[Block]) -> list[Device]:
 
 
 def _text_at(block: Block, *paths: tuple[str, ...]) -> str | None:
-    """Return the text at the first of these paths that has a value, or None."""
+    """Return the text at the first of `paths` that has a value, or None."""
     candidates = [entry for entry in reversed(block.entries) if entry.path in paths]
     texts = {entry.path: entry.text for entry in candidates if printed_text(entry.text) is not None}
     return next((printed_text(texts[path]) for path in paths if path in texts), None)
@@ -70,7 +70,7 @@ def _create_device(block: Block) -> Device:
 
 
 def _model_name(block: Block) -> str | None:
-    """Return the card's name, ignoring chip numbers."""
+    """Return the card's model name, ignoring chip numbers."""
     names = (_text_at(block, path) for path in (("asic", "market_name"), ("market_name",), ("board", "product_name")))
     return next((name for name in names if name is not None and not _CHIP.match(name)), None)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from telemetry_parsers.metrics import BOARD_SENSORS
 from telemetry_parsers.model import Absent
-from telemetry_parsers.reports.targets import Target, metric, special, switch
+from telemetry_parsers.reports.targets import Target, metric, parsed, switch
 from telemetry_parsers.vendors.amd.amd_smi.entries import (
     ACTIVE,
     ENABLED,
@@ -89,9 +89,9 @@ _MONITOR_TARGETS = {
     "single_bit_ecc": metric("ecc_corrected_total", "all"),
     "double_bit_ecc": metric("ecc_uncorrected_total", "all"),
     "pcie_replay": metric("pcie_replays_total"),
-    "pcie_bw": special("pcie_bandwidth_bytes_per_second", bytes_per_second),
+    "pcie_bw": parsed("pcie_bandwidth_bytes_per_second", bytes_per_second),
     "tviol_active": switch("throttled", ACTIVE, "socket_thermal"),
-    **{column: special("throttled", positive_flag, reason) for column, reason in _REASONS_BY_COLUMN.items()},
+    **{column: parsed("throttled", positive_flag, reason) for column, reason in _REASONS_BY_COLUMN.items()},
     # CSV prints some of these values in MB and others in GB, so a number without a unit is not read.
     "gtt_used": metric("memory_gtt_used_bytes"),
     "gtt_total": metric("memory_gtt_total_bytes"),
@@ -138,15 +138,15 @@ _TARGETS_BY_SECTION: Mapping[str, Mapping[str, Target]] = {
     },
     "pcie": {
         **dict.fromkeys(("width", "current_lanes"), metric("pcie_link_width")),
-        **dict.fromkeys(("speed", "current_speed"), special("pcie_link_generation", link_generation)),
+        **dict.fromkeys(("speed", "current_speed"), parsed("pcie_link_generation", link_generation)),
         "replay_count": metric("pcie_replays_total"),
         "nak_sent_count": metric("pcie_errors_total", "nak_sent"),
         "nak_received_count": metric("pcie_errors_total", "nak_received"),
         "l0_to_recovery_count": metric("pcie_errors_total", "l0_to_recovery"),
         "replay_roll_over_count": metric("pcie_errors_total", "replay_rollover"),
-        "bandwidth": special("pcie_bandwidth_bytes_per_second", bytes_per_second),
-        "current_bandwidth_sent": special("pcie_transmit_bytes_per_second", bytes_per_second),
-        "current_bandwidth_received": special("pcie_receive_bytes_per_second", bytes_per_second),
+        "bandwidth": parsed("pcie_bandwidth_bytes_per_second", bytes_per_second),
+        "current_bandwidth_sent": parsed("pcie_transmit_bytes_per_second", bytes_per_second),
+        "current_bandwidth_received": parsed("pcie_receive_bytes_per_second", bytes_per_second),
     },
     "bus": {
         **dict.fromkeys(("max_pcie_width", "max_pcie_lanes"), metric("pcie_link_width_max")),
@@ -181,7 +181,7 @@ FALLBACK_TARGETS: Mapping[Path, tuple[Target, ...]] = {
     ("usage", "vcn_busy"): (_percent_target("engine_utilization_ratio", "vcn"),),
     ("usage", "vcn_busy", "xcp_#"): (_percent_target("engine_utilization_ratio", "vcn"),),
     ("usage", "jpeg_busy", "xcp_#"): (_percent_target("engine_utilization_ratio", "jpeg"),),
-    ("bus", "max_pcie_speed"): (special("pcie_link_generation_max", link_generation),),
+    ("bus", "max_pcie_speed"): (parsed("pcie_link_generation_max", link_generation),),
 }
 _MAIN_TARGETS: Mapping[Path, tuple[Target, ...]] = {
     **{(key,): (target,) for key, target in _MONITOR_TARGETS.items()},

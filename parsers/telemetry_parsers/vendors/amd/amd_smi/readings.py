@@ -11,7 +11,7 @@ from telemetry_parsers import units
 from telemetry_parsers.metrics import reading, state_readings
 from telemetry_parsers.model import Absent, Process, Reading, Value
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.targets import Target, metric, special, switch
+from telemetry_parsers.reports.targets import Target, metric, parsed, switch
 from telemetry_parsers.rocm.values import level_of
 from telemetry_parsers.vendors.amd.amd_smi.entries import ACTIVE, Block, Entry, Path, field_path, link_up, printed_text
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
@@ -48,7 +48,7 @@ def read_links(draft: Draft, device: int, block: Block) -> None:
 
 
 def _store_link_state(draft: Draft, device: int, link: str, text: str, block: Block) -> None:
-    draft.store(device, (special("link_up", link_up, link),), text, f"{block.where} link {link}")
+    draft.store(device, (parsed("link_up", link_up, link),), text, f"{block.where} link {link}")
 
 
 def _parse_links(block: Block, path: Path) -> Iterator[tuple[str, dict[str, str]]]:

@@ -121,7 +121,7 @@ class _TableParser:
         return True
 
     def _read_process(self, line: Line) -> bool:
-        """Read a row such as `0  my app  2022  0.0 B …`, beginning at its end."""
+        """Read a row such as `0  my app  2022  0.0 B …` from right to left."""
         words = line.text.split(maxsplit=_MAX_WORDS)
         name_index = self._headings.index("NAME") if "NAME" in self._headings else 0
         index = units.integer(words[self._headings.index("GPU")]) if len(words) > name_index else None

@@ -88,7 +88,7 @@ def _valid_power(position: int, value: Value, draft: Draft) -> Value:
 
 
 def read_partition(position: int, partition: str, card: CardFiles, draft: Draft) -> None:
-    """Add a partition's readings from the card's file gpu_metrics."""
+    """Add a partition's readings from the card's gpu_metrics file."""
     for item in _gpu_metrics_readings(card, draft):
         if str(item.partition) == partition:
             draft.add_reading(reading(position, item.metric, item.value, item.label))
@@ -176,7 +176,7 @@ def _read_faults(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _gpu_metrics_readings(card: CardFiles, draft: Draft) -> list[gpu_metrics.BlobReading]:
-    """Return the readings in the file gpu_metrics, and report an unreadable file."""
+    """Return the readings in the gpu_metrics file, and report an unreadable file."""
     output = card.files.get("gpu_metrics")
     if output is None or output.status:
         return []

@@ -38,7 +38,7 @@ def _table(fields: Mapping[str, Field]) -> Mapping[str, Field]:
 
 
 def _clock_fields(offset: int) -> dict[str, Field]:
-    """Return the fields of four consecutive clocks, from this offset on."""
+    """Return the fields of four consecutive clocks, starting at this offset."""
     return {name: (offset + 2 * index, "H", 1) for index, name in enumerate(("graphics", "soc", "uclk", "video"))}
 
 

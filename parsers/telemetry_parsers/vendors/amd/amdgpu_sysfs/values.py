@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Output, Value
-from telemetry_parsers.reports.targets import Target, metric, special, value_of
+from telemetry_parsers.reports.targets import Target, metric, parsed, value_of
 
 # The driver returns these errors for unsupported files.
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENXIO, errno.ENOSYS})
@@ -114,11 +114,11 @@ TARGETS_BY_FILE: Mapping[str, Target] = {
     "power1_input": metric("power_instant_watts", unit="uW"),
     # Hygon's driver has this file instead of hwmon. The values on an 8-card host were clearly in watts.
     "chip_power_average": metric("power_average_watts", unit="W"),
-    "ras/features": special("ecc_enabled", _read_ecc_mode),
+    "ras/features": parsed("ecc_enabled", _read_ecc_mode),
     "fan1_input": metric("fan_rpm"),
     "pcie_replay_count": metric("pcie_replays_total"),
-    "current_link_speed": special("pcie_link_generation", _read_link_generation),
-    "max_link_speed": special("pcie_link_generation_max", _read_link_generation),
+    "current_link_speed": parsed("pcie_link_generation", _read_link_generation),
+    "max_link_speed": parsed("pcie_link_generation_max", _read_link_generation),
     "current_link_width": _link_width_target("pcie_link_width"),
     "max_link_width": _link_width_target("pcie_link_width_max"),
 }

@@ -222,7 +222,7 @@ def _join_if_doubled(paragraphs: Sequence[list[_LineContent]]) -> list[list[_Lin
 
 def _split_sections(paragraph: Sequence[_LineContent], problems: list[Problem]) -> Iterator[Section]:
     """Yield the sections of a paragraph, or report an ambiguous paragraph."""
-    items = _without_numbers_of_named_parts(paragraph)
+    items = _omit_numbers_before_names(paragraph)
     name_indices = [index for index, item in enumerate(items) if isinstance(item, PartLine)]
     has_above = bool(name_indices) and _has_content(items[: name_indices[0]])
     has_below = bool(name_indices) and _has_content(items[name_indices[-1] :])
@@ -239,7 +239,7 @@ def _split_sections(paragraph: Sequence[_LineContent], problems: list[Problem]) 
         yield section
 
 
-def _without_numbers_of_named_parts(paragraph: Sequence[_LineContent]) -> list[_LineContent]:
+def _omit_numbers_before_names(paragraph: Sequence[_LineContent]) -> list[_LineContent]:
     """Omit the number of a part if the next line names the part, as in `-t board`."""
     items: list[_LineContent] = []
     for item in paragraph:
