@@ -60,7 +60,6 @@ def _cpu_values(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[s
 
 
 def _memory_values(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
-    """Return used and total memory."""
     total = _read_number(data, "total_bytes", problems)
     available = _read_number(data, "available_bytes", problems)
     if isinstance(total, Absent) or isinstance(available, Absent):

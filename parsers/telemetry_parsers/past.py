@@ -59,7 +59,7 @@ def kept_value(device: MergedDevice, metric: str) -> Value | None:
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def kept_positions(shape: Shape) -> tuple[tuple[int, ...], ...]:
-    """Return the positions of each history metric's values in readings of this shape."""
+    """For each metric in the history, return the positions of its values in this shape."""
     labels = {kept: [label for metric, label in shape.keys if metric == kept] for kept in KEPT}
     return tuple(
         tuple(shape.indices[(kept, label)] for label in select_labels(labels[kept]))

@@ -97,7 +97,7 @@ def _read_label(data: Mapping[str, Plain], key: str) -> str:
 
 
 def _card_name(data: Plain) -> DeviceName:
-    """Return the card's name. Its `index` may be a position in the list `visible`."""
+    """Return the card's name. Its `index` may be a position in the `visible` list."""
     card = data if isinstance(data, dict) else {}
     uuid, bus_id = (
         value if isinstance(value := card.get(key), str) and len(value) <= MAX_NAME_LENGTH else ""

@@ -56,14 +56,14 @@ _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The pattern of a column's values. Each group of the pattern has a tuple of targets."""
+    """A regex for a column's values, and the targets of each of its groups."""
 
     pattern: str
     targets: tuple[tuple[Target, ...], ...] = ()
 
 
 def column(pattern: str, *targets: Target | tuple[Target, ...]) -> Column:
-    """Return a column. Each group of the pattern takes one target, a tuple of targets, or `()`."""
+    """Return a column. Pass a target, a tuple of targets or `()` for each group of the pattern."""
     return Column(pattern, tuple(item if isinstance(item, tuple) else (item,) for item in targets))
 
 

@@ -180,7 +180,6 @@ def _add_headings(state: _ScanState, line: Line) -> None:
 
 
 def _starts_card(state: _ScanState, line: Line) -> bool:
-    """Return whether this line is a card's first line."""
     cells = [texts for _, texts in _read_row(state, line, 0) if texts is not None]
     return bool(cells and cells[0]) and (_index_in(cells) is not None or _has_address(cells))
 

@@ -25,7 +25,7 @@ DisplayOrder = tuple[str, tuple[tuple[int, str], ...], str]
 
 @dataclass(frozen=True, slots=True)
 class ReadingPositions:
-    """The positions of a device's readings in the row of all values. `values(row)` returns the device's values."""
+    """Where a device's readings are in `FreshReports.row`. `values(row)` returns the device's values."""
 
     shape: Shape
     values: Callable[[Sequence[Value | None]], tuple[Value, ...]]
@@ -34,7 +34,7 @@ class ReadingPositions:
 
 @dataclass(frozen=True, slots=True)
 class ArrangedDevice:
-    """A listed device, its positions in reports, and the newest lists that contain it."""
+    """A listed device, its position in each report, and the newest lists that contain it."""
 
     device: MergedDevice
     readings: ReadingPositions
@@ -45,7 +45,7 @@ class ArrangedDevice:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The devices in order, with the position of each reading."""
+    """The devices in order, and the positions of their readings."""
 
     shape: object
     pending: frozenset[str]

@@ -165,7 +165,7 @@ def _device_label(group: SightingGroup, parent: Identity | None, remembered: _Re
 
 
 def _update_identity(identity: Identity, device: Device, uuid: str | None, parent: Identity | None) -> Identity:
-    """Return the identity with new or changed fields of the device."""
+    """Return the identity, updated with the device's fields."""
     facts = dict(device.facts)
     return replace(
         identity,

@@ -57,7 +57,7 @@ class MergedNode:
         return tuple(problem for name, problem in self.problems if name == source)
 
     def shapes(self) -> Iterable[Shape]:
-        """Return the shapes of all readings."""
+        """Return the shape of the host's readings, and of each listed device's readings."""
         return (
             self.host.shape,
             *(arranged.readings.shape for arranged in self.arrangement.devices if isinstance(arranged, ArrangedDevice)),

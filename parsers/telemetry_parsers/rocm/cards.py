@@ -86,7 +86,6 @@ def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def _identity_text(texts: Mapping[str, str], field_name: str) -> str | None:
-    """Return an identity field, such as `driver`, or None."""
     return next((texts[name] for name in keys.IDENTITY[field_name] if name in texts), None)
 
 

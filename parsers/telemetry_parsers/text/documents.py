@@ -122,7 +122,7 @@ def _scan_documents(text: str, starts: re.Pattern[str]) -> Documents:
 
 
 def _complete_items(text: str, start: int) -> tuple[list[Plain], int]:
-    """Return the complete items of a truncated list, and the offset of their end."""
+    """Return the complete items of a truncated list, and the offset at which they end."""
     items: list[Plain] = []
     end = start
     position = _first_item_offset(text, start)

@@ -340,7 +340,6 @@ def _create_device(agent: Agent, index: int, listing: _Listing) -> Device:
 
 
 def _find_vendor(agent: Agent, listing: _Listing) -> str:
-    """Return the card's vendor, AMD or Hygon."""
     name = agent.text("vendor name").lower()
     if agent.text("device type").upper() in _HYGON_TYPES or any(word in name for word in _HYGON_NAMES):
         return "hygon"

@@ -41,7 +41,6 @@ def read_csv(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _keep_newest_row(draft: Draft, headings: Sequence[str], line: Line, newest_rows: _NewestRows) -> None:
-    """Store a row as the newest of its device and tile."""
     cells = _csv_cells(line)
     if len(cells) != len(headings):
         draft.add_problem(line.where, wrong_cells(line.text))

@@ -98,7 +98,6 @@ def read_process_table(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the processes and each card's process count to the draft."""
     _store_processes(_read_rows(lines, draft) if lines else Absent.NOT_REPORTED, draft)
 
 

@@ -46,7 +46,7 @@ def _version_info(overview: dict[str, Plain]) -> dict[str, Plain]:
 
 
 def _with_common_keys(card: dict[str, Plain], versions: dict[str, Plain]) -> dict[str, Plain]:
-    """Return the card with its partition mode and driver under common keys."""
+    """Return the card with its partition mode and driver under the keys of other commands."""
     mode, driver = card.get("partition_mode"), versions.get("driver info", versions.get("amdgpu version"))
     accelerator, slash, memory = mode.partition("/") if isinstance(mode, str) else ("", "", "")
     has_mode = bool(slash) and units.placeholder(str(mode)) is None

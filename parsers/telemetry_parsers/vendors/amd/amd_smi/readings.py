@@ -90,7 +90,7 @@ def read_processes(draft: Draft, device: int, block: Block) -> None:
 
 
 def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | None]:
-    """Return the texts of each process, and the message that replaces the list, or None."""
+    """Return the texts of each process, and the message if one replaces the list."""
     groups: list[dict[Path, str]] = []
     message: str | None = None
     for entry in block.entries:

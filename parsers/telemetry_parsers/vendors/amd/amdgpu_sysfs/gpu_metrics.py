@@ -16,7 +16,7 @@ Field = tuple[int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class _PartitionTable:
-    """The offsets and the size of the partitions in one version."""
+    """The offsets and the size of the partitions in one gpu_metrics version."""
 
     count_offset: int
     first_offset: int
@@ -26,7 +26,7 @@ class _PartitionTable:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The layout of one version: its size and the fields that are read."""
+    """The layout of one gpu_metrics version: its size and the fields that are read."""
 
     size: int
     fields: Mapping[str, Field]
@@ -224,7 +224,7 @@ def _unpack(content: bytes, field: Field, start: int = 0) -> list[int | None]:
 
 
 def _unpack_attributes(content: bytes) -> Numbers:
-    """Return the values of version 1.9 by name."""
+    """Return the values in gpu_metrics 1.9, by name."""
     numbers: dict[str, Sequence[int | None]] = {}
     if len(content) < 8:
         raise UnknownBlobError("version 1.9 without attributes")

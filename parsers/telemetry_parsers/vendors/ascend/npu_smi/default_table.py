@@ -161,7 +161,6 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, id_names: frozen
 
 
 def _store_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
-    """Add the readings in a chip's cells to the draft."""
     draft.store(device, (HEALTH_TARGET,), cells["health"].text, cells["health"].line.where)
     for headings, target in _READINGS:
         cell = next((cells[heading] for heading in headings if heading in cells), None)
@@ -249,7 +248,6 @@ def _is_process_title(line: Line) -> bool:
 
 
 def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
-    """Add the processes and each chip's process count to the draft."""
     slots = frozenset(slots_in(draft))
     is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
     table = read_table(lines, _NEW_SHAPE if is_new else _OLD_SHAPE)
