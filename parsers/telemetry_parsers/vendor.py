@@ -80,7 +80,7 @@ ACCELERATOR = 0x12
 
 @dataclass(frozen=True, slots=True)
 class PciFunctions:
-    """The PCI functions that are a vendor's accelerators, selected by vendor id and class."""
+    """Selects the PCI functions that are a vendor's accelerators, by vendor id and class."""
 
     vendor_id: int
     classes: tuple[int, ...] = (DISPLAY, _COPROCESSOR, ACCELERATOR)

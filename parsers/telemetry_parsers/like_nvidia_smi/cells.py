@@ -98,7 +98,7 @@ TargetTexts = list[tuple[tuple[Target, ...], str]]
 
 @dataclass(frozen=True, slots=True)
 class CellReader:
-    """Reads the values in a table cell, which can belong to several columns."""
+    """Reads the values in a table cell, which may contain the values of several columns."""
 
     columns: tuple[Column, ...]
     pattern: re.Pattern[str]

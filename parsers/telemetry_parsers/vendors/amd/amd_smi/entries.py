@@ -60,7 +60,7 @@ _DISABLED_LINK = "X"
 
 
 def printed_text(text: str | None) -> str | None:
-    """Return the text as printed, or None if it is blank, a placeholder or a mask."""
+    """Return the text as printed, or None if it is blank, a placeholder or masked like `<redacted>`."""
     value = units.text_or_none(text)
     return None if value is None or _MASK.match(value) else value
 

@@ -154,7 +154,7 @@ def _path_of(name: str, names: Sequence[str]) -> Path:
 
 
 def _path_with_label(name: str) -> Path:
-    """Return the path of a name with a label, such as a clock, or ()."""
+    """Return the path for a name with a label, such as `gfx_0_clk`. Return () for any other name."""
     partition_match = _PARTITION_NAME.match(name)
     if partition_match is not None:
         path = _path_above_partition(partition_match[1])
