@@ -152,7 +152,7 @@ def _tool_documents(interval: float) -> Iterator[Any]:
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
     ) as process:
         if process.stdout is None:
-            raise NotReachableError("the tools of this node cannot be read")
+            raise NotReachableError("the tools of this node cannot be run")
         try:
             for line in process.stdout:
                 yield _parse_document(line, b"")

@@ -85,7 +85,7 @@ class SplitJson:
     """The number of long gaps in which nothing ran."""
     gap_seconds: float | None = field(metadata=ADDED_LATER)
     fused_seconds: float | None = field(metadata=ADDED_LATER)
-    """The time of kernels that both compute and communicate. It is included in the times of both."""
+    """The time of kernels that both compute and communicate. It is included in compute time and in communication time."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class ProfiledJson:
     step_basis: Literal["launch", "host"] | None = field(metadata=ADDED_LATER)
     """How kernels were assigned to steps: by their launches, or by the host's clock. Null if the tool assigned them."""
     gaps: tuple[GapJson, ...] = field(metadata=ADDED_LATER)
-    """The long gaps in the whole time."""
+    """Long gaps in the whole profile."""
     without_gaps: SplitJson | None = field(metadata=ADDED_LATER)
     """The whole time except `gaps` and the first collective. Null if there are no gaps."""
     files: tuple[str, ...] = field(metadata=ADDED_LATER)

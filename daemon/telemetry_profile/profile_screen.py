@@ -53,7 +53,7 @@ _COLUMNS = (
 
 
 def screen(summary: ProfileSummary, width: int, colour: Colour) -> str:
-    """Return the summary in at most 24 lines, or a few lines for each run."""
+    """Return the summary as text: at most 24 lines or, for several runs, a few lines each."""
     runs = summary.runs
     if len(runs) > 1:
         folders = [_common_folder([member.folder for member in run.profile.members]) for run in runs]

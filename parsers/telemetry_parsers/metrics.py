@@ -200,7 +200,7 @@ _OWNERS = (
     _owner("process_memory_bytes", "gauge", "bytes", "Device memory of a process. The 16 largest processes of a device have their own series. The others share a series.", _PETABYTE),
 )
 _HOST = (
-    _host("cpu_utilization_ratio", "ratio", "Share of the host's CPU time in use since the previous poll (0-1).", 1),
+    _host("cpu_utilization_ratio", "ratio", "Share of CPU time that the host was busy since the previous poll (0-1).", 1),
     _host("memory_used_bytes", "bytes", "Host memory that is not available to new programs.", _PETABYTE),
     _host("memory_total_bytes", "bytes", "Total host memory.", _PETABYTE),
     _host("load1", "", "Load average over one minute.", 1e7),

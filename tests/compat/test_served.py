@@ -202,7 +202,7 @@ def test_dashboard_is_compared_with_the_node(tmp_path: Path, monkeypatch: pytest
         2,
         [
             "DCGM_EXP_P2P_STATUS      not served: dcgm-exporter computes these counts itself",
-            "DCGM_FI_DEV_FAN_SPEED    not served here: no device reports accelerator_fan_ratio × 100",
+            "DCGM_FI_DEV_FAN_SPEED    not served here: no nvidia device reports accelerator_fan_ratio × 100",
             "DCGM_FI_DEV_GPU_TEMP     served",
             "DCGM_FI_DEV_POWER_USAGE  served",
             "node_load1               not served: no known metric of dcgm-exporter has this name",

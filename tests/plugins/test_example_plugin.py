@@ -83,3 +83,19 @@ def test_source_without_its_library_is_missing(loaded: ParserSet) -> None:
     capture = read(loaded)
     assert capture.failure is not None
     assert (capture.failure.state, capture.failure.reason) == ("missing", None)
+
+
+def test_single_file_adds_a_metric_to_known_cards(site: distributions.Site, tmp_path: Path) -> None:
+    folder = tmp_path / "plugins"
+    folder.mkdir(mode=0o755)
+    shutil.copy(EXAMPLE / "one_file" / "coolant.py", folder)
+    output = Output(text='{"0000:1A:00.0": 31.5, "0000:1b:00.0": "warm", "0000:1c:00.0": 400.0}')
+    with site.load(folder) as found:
+        assert found.failures == ()
+        parser = one(found, "coolant").parser
+        report = parser.parse(Capture("coolant", "cards", parser.polls[0].request, (output,)))
+        assert [device.bus_id for device in report.devices] == ["0000:1a:00.0", "0000:1b:00.0", "0000:1c:00.0"]
+        assert [item.value for item in report.readings] == [31.5, Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE]
+        for text in ("", "[]", "{", '{"card 0": 31.5}'):
+            failed = parser.parse(Capture("coolant", "cards", parser.polls[0].request, (Output(text=text),)))
+            assert failed.outcome == "failed"

@@ -188,7 +188,7 @@ def test_a_device_that_is_not_there_has_no_page(wanted):
 
 @pytest.mark.parametrize(
     ("value", "why"),
-    [(None, "no source gives it"), (Absent.NOT_PERMITTED, "not permitted"), (Absent.NOT_SUPPORTED, "not supported")],
+    [(None, "no source reports it"), (Absent.NOT_PERMITTED, "not permitted"), (Absent.NOT_SUPPORTED, "not supported")],
 )
 def test_an_absent_value_tells_why_when_pointed_at(value, why):
     readings = () if value is None else (kit.reading("utilization_ratio", value),)

@@ -103,7 +103,7 @@ class Node(ABC):
         return {}
 
     def close(self) -> None:
-        """Stop the workers of plugins."""
+        """Stop the plugin workers."""
         self._loaded.close()
 
 

@@ -55,7 +55,7 @@ class OutputPipes:
             self._read_chunk(descriptor)
 
     def drain(self, timeout_seconds: float) -> None:
-        """Read until the pipes end, this time is over, or the limit is exceeded."""
+        """Read until the pipes end, the timeout expires, or the limit is exceeded."""
         deadline = time.monotonic() + timeout_seconds
         self.read(0)
         while not (self.is_at_end or self.exceeds_limit or time.monotonic() >= deadline):

@@ -232,7 +232,7 @@ def _absent_mark(reason: str) -> str:
 
 def _html(value: Value | None, to_text: Callable[[float], str]) -> str:
     if value is None:
-        return _absent_mark("no source gives it")
+        return _absent_mark("no source reports it")
     if isinstance(value, Absent):
         return _absent_mark(value.value.replace("_", " "))
     return escaped(to_text(value))

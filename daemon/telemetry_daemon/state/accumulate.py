@@ -48,7 +48,7 @@ class UsageLedger(Protocol):
     """Attributes the use of the cards to their owners."""
 
     def add_segment(self, device_id: str, metric: str, segment: CurveSegment) -> None:
-        """Attribute a segment of a reading's curve to the card's owners."""
+        """Attribute the readings of a time segment to the card's owners."""
 
     def add_event(self, event: PastEvent) -> None:
         """Count an event for the owners of its device."""

@@ -62,7 +62,7 @@ class Ledger:
         self.has_new_owner = False
 
     def add_segment(self, device_id: str, metric: str, segment: CurveSegment) -> None:
-        """Attribute a segment of a reading's curve to the card's owners."""
+        """Attribute the readings of a time segment to the card's owners."""
         card = self._cards.get(device_id)
         if card is not None:
             card.add_segment(metric, segment)

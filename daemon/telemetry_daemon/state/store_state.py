@@ -77,7 +77,7 @@ class StoreState:
         ]
 
     def last_list_times(self, now: float) -> dict[str, float | None]:
-        """Map each source that cannot list devices now to the time of its last list, if any."""
+        """For each source that currently lists no devices, return when it last did."""
         list_healths = [
             health
             for health in self.healths.values()

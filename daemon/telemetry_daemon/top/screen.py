@@ -31,7 +31,7 @@ _COLOURS: Mapping[Style, int] = {
     Style.WARNING: curses.COLOR_YELLOW,
     Style.ACCENT: curses.COLOR_CYAN,
 }
-# Severe styles must be visible on terminals without colours.
+# Styles of severe conditions must be visible on terminals without colours.
 _COLOURLESS: Mapping[Style, int] = {
     Style.BOLD: curses.A_BOLD,
     Style.DIM: curses.A_DIM,

@@ -25,7 +25,7 @@ from telemetry_profile.format_contract import (
 
 _NAME, _TOOL = "ascend-trace", "Ascend profiler"
 # The name of an event's process shows the kind of event.
-_HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # "Task Scheduler" until CANN 6
+_HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # This process is called "Task Scheduler" until CANN 6.
 _COLLECTIVES = frozenset({"HCCL", "Communication"})  # "Communication" since CANN 8
 _OTHER_PROCESSES = frozenset({"CANN", "Overlap Analysis", "AscendCL", "Python"})
 _PROCESSES = _HARDWARE | _COLLECTIVES | _OTHER_PROCESSES - {"Python"} | {"Step Trace"}

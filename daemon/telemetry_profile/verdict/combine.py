@@ -36,7 +36,7 @@ _CardOrSplit = TypeVar("_CardOrSplit", Card, Split)
 # MindSpore up to 1.3 numbers files in `cluster_profiler/ALIAS/profiler/…` by card, not by rank.
 _CLUSTER = "cluster_profiler"
 _Folders = tuple[str, ...]
-# Maps (parent of `cluster_profiler`, alias of a node) to the node's ranks by card number.
+# For each (folder above `cluster_profiler`, node alias): the node's ranks by card number.
 _Ranks = Mapping[tuple[_Folders, str], Mapping[int, int]]
 _NO_RANK_TABLE = f"some ranks are unknown, because there is no rank table or host_ips_mapping.txt next to {_CLUSTER}"
 

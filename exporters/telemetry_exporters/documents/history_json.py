@@ -71,7 +71,7 @@ class EventJson:
 
 @dataclass(frozen=True, slots=True)
 class HistoryJson:
-    """The last half hour of one node, in slots of equal length. Only slots that have ended are included. Later versions of `/1` may add keys: ignore unknown ones."""
+    """The last half hour of one node, in slots of equal length. Only slots that have ended are included. New keys may be added without a new schema version: ignore unknown keys."""
 
     schema: Literal["telemetry.history/1"]
     time: Time

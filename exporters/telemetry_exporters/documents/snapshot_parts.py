@@ -231,7 +231,7 @@ class DeviceJson:
     simulated: bool
     """True for a device that does not exist."""
     replayed: bool
-    """True for a device of a recording."""
+    """True if the device comes from a recording."""
     readings: Numbers
     """Current numbers in base units. Metrics with a label have an object with a number for each label value."""
     absent: Absences
@@ -245,7 +245,7 @@ class DeviceJson:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotJson:
-    """The current state of one node. All keys are always present; unknown values are null. Later versions of `/1` may add keys: ignore unknown ones. Keys of readings are metric names without `accelerator_`."""
+    """The current state of one node. All keys are always present; unknown values are null. New keys may be added without a new schema version: ignore unknown keys. Keys of readings are metric names without `accelerator_`."""
 
     schema: Literal["telemetry.snapshot/1"]
     time: Time

@@ -96,6 +96,11 @@ def rows(snapshot: Snapshot, verdict: Verdict | None = None) -> tuple[DeviceRow,
     return tuple(device_row(device, verdict[device.id]) for device in snapshot.devices)
 
 
+def missing_text(device: MergedDevice) -> str:
+    """Return why a device has no reading of a metric."""
+    return "its source failed" if device.up is None else "no source reports it"
+
+
 def device_row(device: MergedDevice, findings: tuple[Finding, ...]) -> DeviceRow:
     """Return the table row of a device with its main readings."""
     return DeviceRow(

@@ -60,7 +60,9 @@ THRESHOLDS: Mapping[str, Threshold] = {
     ),
     "outlier_celsius": Threshold(15, "degrees above the mean temperature of the node's cards of the same model"),
     "busier_ratio": Threshold(0.1, "utilization above the mean that explains a higher temperature"),
-    "busier_power": Threshold(1.2, "power that explains a higher temperature, as a multiple of the mean power"),
+    "busier_power": Threshold(
+        1.2, "if a card's power exceeds the mean by this factor, the power explains a higher temperature"
+    ),
     "fan_stopped_celsius": Threshold(70, "temperature above which a fan should turn"),
     "heat_reasons": Threshold(
         ".*thermal.*|.*over_temperature|prochot",
@@ -122,7 +124,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "lower_cap_share": Threshold(0.95, "power limit that explains a slow card, as a share of the peers' median"),
     "same_power_share": Threshold(0.1, "median deviation of the peers' power, as a share of their median"),
     "same_memory_ratio": Threshold(0.1, "deviation of memory use from the peers' median"),
-    "slow_node_peers": Threshold(4, "nodes with busy cards of a model that are needed for a meaningful median"),
+    "slow_node_peers": Threshold(4, "minimum number of nodes with busy cards of a model, for a meaningful median"),
 }
 
 

@@ -157,7 +157,7 @@ def _absence_lines(rows: tuple[overview.DeviceRow, ...], width: int, colour: Col
     for row in rows:
         for name, value in _table_values(row):
             if row.device.up is not False and (value is None or isinstance(value, Absent)):
-                why = "no source gives it" if value is None else value.value.replace("_", " ")
+                why = overview.missing_text(row.device) if value is None else value.value.replace("_", " ")
                 devices_by_reason.setdefault((name, why), []).append(row.device)
     texts = [f"  {name}: {why} ({overview.device_list(devices)})" for (name, why), devices in devices_by_reason.items()]
     lines = [line for text in texts for line in wrapped(text, width, "    ")]

@@ -36,7 +36,7 @@ MONITOR = AlertGroup(
             name=MAINTENANCE,
             condition=f"last_over_time({MAINTENANCE_END}[1h]) - time() > 0",
             summary="{instance} is in maintenance for another {value:humanizeDuration}",
-            meaning="An operator announced work on the node. This alert has no receiver. In Alertmanager, it inhibits the node's other alerts without resolving them, so incidents stay open.",
+            meaning="An operator announced work on the node. Our alertmanager.yml sends it to no receiver. In Alertmanager, it inhibits the node's other alerts without resolving them, so incidents stay open.",
             check="`telemetry maintenance` on the node shows the end and the reason of the maintenance.",
             remedy="No action is needed. `telemetry maintenance off` ends the maintenance early.",
         ),

@@ -111,7 +111,7 @@ def _lasting_extreme(function: str, series: str) -> str:
 
 
 def _once_rule(name: str, current: str, group_labels: str, presence: str, meaning: str) -> Recording:
-    """Return a rule that is 1 as soon as `current` has a result, and ends when `presence` has none."""
+    """Return a rule that stays 1 after `current` had a result, while `presence` has one."""
     return Recording(
         name,
         f"group by ({group_labels}) ({current}) or group by ({group_labels}) (last_over_time({name}{_WEEK}))"

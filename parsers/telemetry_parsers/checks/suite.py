@@ -86,7 +86,7 @@ def cut_violations(
     capture: Capture,
     positions: Callable[[str], Iterable[int]] = lambda text: cut_positions(text, _MAX_CUTS),
 ) -> list[str]:
-    """Return a violation for each number that is reported only if the text is truncated."""
+    """Return a violation for each number that appears only when the text is truncated."""
     if len(capture.outputs) != 1 or not capture.outputs[0].text:
         return []
     output = capture.outputs[0]

@@ -210,7 +210,7 @@ def _is_complete_list(report: SourceReport) -> bool:
 
 
 def absent_device(identity: Identity) -> MergedDevice:
-    """Create a device that no source lists now from its identity."""
+    """Return a device for an identity that no source currently lists."""
     return MergedDevice(
         vendor=identity.vendor,
         index=identity.index,

@@ -145,7 +145,7 @@ def _create_sighting(newest_list: _NewestList, position: int, other_reports: Seq
 
 def _sort_key(report: SourceReport) -> tuple[float, float, str]:
     """Return a sort key that prefers short intervals. Among reports with processes, it prefers new ones."""
-    # Reports without processes are not sorted by time, so that readings keep their positions if polls take turns.
+    # Reports without processes keep their order. Sorted by time, they would move whenever polls take turns.
     return report.interval, -report.taken if report.report.processes else 0.0, report.poll
 
 

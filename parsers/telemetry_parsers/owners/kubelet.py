@@ -131,7 +131,7 @@ def _claims_of_pod(pod: dict[str, Plain], node: _NodeData, problems: list[Proble
         ids = node.containers.get((namespace, name, container_name), [])
         keys = [f"podname:{owner.name}", *(f"container:{container_id}" for container_id in ids)]
         devices = list(_allocated_devices(container, node, problems))
-        # If only the pod of a process is known, its container must be the pod's only one or the one with a device.
+        # If only a process's pod is known, its container is the pod's only container, or the only one with a device.
         if devices or len(containers) == 1:
             keys += [f"pod:{uid}" for uid in living_uids or uids]
         for allocated in devices or [device_ids.AllocatedDevice(())]:

@@ -131,7 +131,7 @@ def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
         if not text:
             continue
         matches = [*_FIELD.finditer(text)]
-        # Only the model is in quotes, so its index shows whether fields are missing.
+        # Only the model is in quotes. If it is not at its usual index, fields are missing.
         quoted_indices = [field_index for field_index, match in enumerate(matches) if match[1] is not None]
         fields = [match[1] if match[1] is not None else match[2] for match in matches]
         if not line.ended:

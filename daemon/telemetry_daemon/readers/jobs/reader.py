@@ -183,7 +183,7 @@ def create_reader(path: str, settings: JobSettings) -> JobsReader:
 
 
 def _without_old_job(file: _CachedFile, now: float) -> _CachedFile:
-    """If the job ended long ago, remove the content."""
+    """Return the file without its content if the job ended long ago."""
     content = file.content
     is_over = content is not None and content.get("ended") is not None and now - file.read_at > _REPORTED_SECONDS
     return replace(file, content=None) if is_over else file

@@ -72,7 +72,7 @@ class Links:
         }
 
     def _with_older_calls(self, link: int, results: dict[str, Plain]) -> dict[str, Plain]:
-        """For fields that the link does not support, use the results of older calls."""
+        """Replace unsupported fields with the results of deprecated calls."""
         if error_code(results["state"]) is not None:
             _, results["state"] = self._caller.keyed_result(link_state(link))
         for name, counter in _ERROR_COUNTERS.items():

@@ -58,7 +58,7 @@ class Table:
         return () if node is None else tuple(self._text_of(key, entry) for entry in node.value)
 
     def flag(self, key: str) -> bool | None:
-        """Return the key's boolean, or None if it is absent or null."""
+        """Return the boolean value of the key, or None if the value is absent or null."""
         text = self.text(key).lower()
         if text in _TRUE:
             return True

@@ -118,7 +118,7 @@ class Connection(asyncio.BufferedProtocol):
         elif self._phase is not Phase.CLOSING:
             self.abort()
 
-    # Methods for received bytes.
+    # Called when bytes are received.
 
     def _receive(self, data: bytes) -> None:
         channel = self._channel or self._open_channel(data[0])

@@ -72,7 +72,9 @@ def _why_not(name: str, exporter: table.ExporterTable, by_name: dict[str, Metric
     match = by_name.get(name) or next((match for match in by_name.values() if fnmatchcase(name, match.name)), None)
     if match is None:
         return f"not served: no known metric of {exporter.name} has this name"
-    return f"not served: {match.why}" if match.fit == _MISSING else f"not served here: no device reports {match.ours}"
+    if match.fit == _MISSING:
+        return f"not served: {match.why}"
+    return f"not served here: no {' or '.join(exporter.vendors)} device reports {match.ours}"
 
 
 def _section(exporter: table.ExporterTable) -> str:

@@ -339,5 +339,5 @@ class ExporterTable:
     node_label: str = ""  # the label of `node_rows` that contains the node's name, if any
     has_partitions: bool = False
     hostname_labels: tuple[str, ...] = ()  # labels for the node's name, the usual label first
-    version: str = ""  # the exporter's release, if its releases use different names
+    version: str = ""  # the exporter's release, if releases differ in their metric names
     note: str = ""  # how reliable the names are

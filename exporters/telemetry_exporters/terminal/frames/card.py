@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from telemetry_exporters import human
-from telemetry_exporters.judgement.overview import slowdown_celsius
+from telemetry_exporters.judgement.overview import missing_text, slowdown_celsius
 from telemetry_exporters.prometheus.labels import info_labels
 from telemetry_exporters.terminal.columns import SEVERITY_STYLES
 from telemetry_exporters.terminal.frames.card_readings import (
@@ -187,7 +187,7 @@ def _value_text(key: str, scene: Scene, card: Card, series: Series | None) -> st
         value = kept_value(card.row.device, key)
         if value is not None and not isinstance(value, Absent):
             return human.value_text(value, BY_KEY[key])
-        missing = card.row.condition.word if card.row.device.up is False else "no source gives it"
+        missing = card.row.condition.word if card.row.device.up is False else missing_text(card.row.device)
         return f"{ABSENT} ({value.value.replace('_', ' ') if value else missing})"
     if series is None:
         return f"{ABSENT} (not kept)"

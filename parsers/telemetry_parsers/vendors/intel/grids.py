@@ -87,7 +87,7 @@ def _ignore_device(grid: _GridState, line: Line) -> None:
     grid.device, grid.label, grid.texts = None, "", []
     if not grid.is_ignoring:
         grid.is_ignoring = True
-        text = f"this line and the next lines name no device: {quote(line.text)}"
+        text = f"this line and the following lines name no device: {quote(line.text)}"
         grid.draft.add_problem(line.where, text)
 
 

@@ -221,7 +221,7 @@ END_KEYS_OF_CHIPS: tuple[EndKey, ...] = (
     EndKey("health", requires=CHIP_KEY),
     EndKey("error information"),  # `health`
 )
-# Only `common` names the card's controller above the controller's lines.
+# Only `common` prints the controller's name above the controller's lines.
 END_KEYS_OF_PARTS: tuple[EndKey, ...] = (
     *map(EndKey, ("npu real-time power", "power dissipation")),
     # In `common` (23.0), the controller of a 910B has a temperature, but no power.
