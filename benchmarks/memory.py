@@ -29,7 +29,9 @@ from telemetry_daemon.times import Clock
 from telemetry_exporters.prometheus.renderer import Renderer
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 
-_AS_SERVE_DOES = "from telemetry_daemon.service.unused_imports import unused_imports_replaced\nwith unused_imports_replaced(): import "
+_AS_SERVE_DOES = (
+    "from telemetry_daemon.service.unused_imports import replace_unused_imports\nwith replace_unused_imports(): import "
+)
 # Maps programs to the code that imports them.
 IMPORTS = {
     "nothing": "import sys",

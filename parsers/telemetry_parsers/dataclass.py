@@ -19,16 +19,21 @@ __all__ = ["dataclass", "field", "fields", "is_dataclass", "replace"]
 def _lean_dataclass(**options: bool) -> Callable[[type], type]:
     def decorate(original_class: type) -> type:
         own_names = vars(original_class)
-        without_methods = {**options, "init": False, "repr": False, "eq": False, "frozen": False}
+        # The standard library compares a derived class with its bases, so it must know which classes are frozen.
+        is_derived = is_dataclass(original_class)
+        is_frozen = options.get("frozen", False)
+        without_methods = {**options, "init": False, "repr": False, "eq": False, "frozen": is_frozen and is_derived}
         new_class: Any = dataclasses.dataclass(**without_methods)(original_class)
+        new_class.__dataclass_params__.frozen = is_frozen
         if options.get("repr", True) and "__repr__" not in own_names:
             new_class.__repr__ = _repr
         if options.get("eq", True) and "__eq__" not in own_names:
             compared = (item.name for item in fields(new_class) if item.compare)
             new_class.compared_values = attrgetter("__class__", *compared)
-            new_class.__eq__, new_class.__hash__ = _is_equal, _hash if options.get("frozen") else None
-        new_class.__init__ = _first_init(new_class, is_frozen=options.get("frozen", False))
-        if options.get("frozen"):
+            new_class.__eq__, new_class.__hash__ = _is_equal, _hash if is_frozen else None
+        if options.get("init", True) and "__init__" not in own_names:
+            new_class.__init__ = _first_init(new_class, is_frozen=is_frozen)
+        if is_frozen:
             new_class.__setattr__, new_class.__delattr__ = _refuse_to_set, _refuse_to_delete
             new_class.__getstate__, new_class.__setstate__ = _values, _set_values  # for pickle and copy
         if getattr(vars(new_class).get("__weakref__"), "__objclass__", new_class) is not new_class:

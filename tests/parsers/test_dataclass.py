@@ -102,3 +102,23 @@ def test_an_init_is_compiled_for_the_first_object():
     assert Poll.__init__ is not first
     assert Poll("abc", ["x"]).length == 3
     assert attempt(Poll) == f"TypeError: {Poll.__qualname__}.__init__() missing 1 required positional argument: 'name'"
+
+
+def test_a_derived_class_must_be_frozen_like_its_base():
+    base = made_by(ours.dataclass, {"frozen": True, "slots": True})
+    for dataclass in (ours.dataclass, dataclasses.dataclass):
+        derived = dataclass(frozen=True)(type("Derived", (base,), {}))
+        assert derived("a").name == "a"
+        with pytest.raises(TypeError, match="cannot inherit non-frozen dataclass from a frozen one"):
+            dataclass()(type("Mutable", (base,), {}))
+
+
+def test_an_own_init_stays():
+    @ours.dataclass(frozen=True)
+    class Card:
+        name: str
+
+        def __init__(self) -> None:
+            object.__setattr__(self, "name", "own")
+
+    assert Card().name == "own"

@@ -98,7 +98,7 @@ def rows(snapshot: Snapshot, verdict: Verdict | None = None) -> tuple[DeviceRow,
 
 def missing_text(device: MergedDevice) -> str:
     """Return why a device has no reading of a metric."""
-    return "its source failed" if device.up is None else "no source reports it"
+    return "its source is not read" if device.up is None else "no source reports it"
 
 
 def device_row(device: MergedDevice, findings: tuple[Finding, ...]) -> DeviceRow:
