@@ -141,7 +141,7 @@ def device_in(recorded: dict[str, Plain], vendor: str, driver: Plain, facts: _Fa
 
 
 def instance_in(recorded: dict[str, Plain], parent: Device, position: int, facts: _Facts) -> Device | None:
-    """Create an instance of the card `parent`, or return None if it has no index."""
+    """Create an instance of the card `parent`, or return None if the instance has no index."""
     index = integer(recorded.get("index"))
     if index is None:
         return None

@@ -114,7 +114,7 @@ class _SharedPathCheck:
         self._is_protected = True
 
     def visit(self, step: PathStep) -> None:
-        """Raise UnsafeError if another user could change this step."""
+        """Raise UnsafeError if another user could change this part of the path."""
         if not step.is_link:
             self._is_protected = self._is_protected and step.is_protected
         elif not (self._is_protected and step.is_ours):

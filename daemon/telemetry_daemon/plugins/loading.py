@@ -117,7 +117,7 @@ def _load_built_in(
 def _load_isolated(
     candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory, limits: TimeLimits
 ) -> _Result:
-    """Describe a plugin's parser in a temporary worker, and load the plugin."""
+    """Return a plugin that runs in a worker process, or the reason why it cannot be loaded."""
     # Imported only if there are plugins.
     from telemetry_daemon.plugins.isolated import describe_parser, isolated_parser
     from telemetry_parsers.checks.declaration import violations

@@ -31,7 +31,7 @@ class WorkPattern:
     # Ranges: the share of the memory that a job uses, and its duration.
     memory: tuple[float, float] = (0.0, 0.0)
     minutes: tuple[float, float] = (0.0, 0.0)
-    # The shares in use at full load: power (above 1, the power cap limits the card), memory bandwidth, matrix units
+    # Utilization at full load: power (values above 1 are limited by the power cap), memory bandwidth, matrix units
     # and links.
     intensity: float = 1.0
     traffic: float = 0.0

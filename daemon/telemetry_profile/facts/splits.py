@@ -14,7 +14,7 @@ from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 _UNUSUAL_FACTOR = 2  # a first collective is unusual if it takes more than this many times as long as any other
 # A gap is long if it has at least this share of the span and this length. A single host call causes shorter gaps.
 _MIN_GAP_SHARE, _MIN_GAP_NS = 0.05, 1_000_000
-_MIN_LAUNCHED = 0.5  # if launches are known for a smaller share of the work, the host's clock assigns it to steps
+_MIN_LAUNCHED = 0.5  # if fewer launches are known, the host's clock decides to which step the work belongs
 
 
 class Splitter:
@@ -78,7 +78,7 @@ def _min_gap(begin: int, end: int) -> int:
 
 
 def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
-    """Return the index of the first collective if it is far longer than all others, else None."""
+    """Return the index of the first item if it is far longer than all others, else None."""
     if len(begins) < 2:
         return None
     first_index = min(range(len(begins)), key=begins.__getitem__)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from telemetry_profile.verdict.combine import Member
 
-_MAX_RUNS = 50  # the cards are sorted by start time, so a card is unlikely to belong to an older run
+_MAX_RUNS = 50  # the cards are sorted by start time, so earlier runs rarely match
 _MAX_GAP_NS = 600 * 10**9  # ranks of one job are profiled within minutes of each other
 
 

@@ -69,7 +69,7 @@ def _throttling_of(rank_step: UsualStep, card: CardTelemetry) -> Throttling | No
 
 
 def _largest_loss(rank_step: UsualStep, card: CardTelemetry, share: float) -> float:
-    """Return the largest share of a step that the lower clock may have cost."""
+    """Return the largest share of a step's time that may have been lost to the lower clock."""
     if card.clock_hertz is None or not card.clock_max_hertz:
         return share
     span, idle = rank_step.split.span_ns, rank_step.split.idle_ns

@@ -25,7 +25,7 @@ def read(text: str | bytes) -> JobRecord:
 
 
 def clean_record(record: JobRecord) -> JobRecord:
-    """Return the record with printable strings. Raises CodecError if a sum is impossible."""
+    """Return the record with printable strings. Raises CodecError if a sum is negative or too large."""
     records: tuple[JobRecord | CardShare, ...] = (record, *record.cards)
     sums = ((item.seconds, item.measured_seconds, item.busy_seconds, item.energy_joules) for item in records)
     if not all(0.0 <= number <= _MAX_SUM for numbers in sums for number in numbers if number is not None):

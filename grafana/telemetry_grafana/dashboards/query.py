@@ -55,7 +55,7 @@ def query(promql: str, legend: str = "", form: Form = "range") -> Query:
 
 
 def _name_series(name: str, labels: str, labels_if_mixed: str, series: str, key: str) -> str:
-    """Add a label that joins the values of `labels`. On nodes with several vendors, it joins `labels_if_mixed`."""
+    """Add a label with the joined values of `labels` or, on nodes with several vendors, `labels_if_mixed`."""
     # Without `@ end()`, Prometheus would compute the names at each step, which doubles the query's duration.
     grouped = f"group by ({key}) (last_over_time({series}[$__range] @ end()))"
     single_vendor = f'label_join({grouped} unless on ({NODE}) {_MIXED}, "{name}", " ", {labels})'

@@ -191,7 +191,7 @@ HEAT_AND_SPEED = AlertGroup(
             ),
             hold="30m",
             summary="{vendor} {device} on {instance} is {value:humanizePercentage} less busy than its node's other cards",
-            meaning="The other cards of the same model and owner in the node are about equally busy, but this card is less busy. If a job uses all these cards, this card delays the job, or waits for another card. The alert compares only cards that use the same amount of memory, because the others may do different work.",
+            meaning="The other cards of the same model and owner in the node are about equally busy, but this card is less busy. If a job uses all these cards, either this card delays the job, or it waits for a slower card. The alert compares only cards that use the same amount of memory, because the others may do different work.",
             check="Compare the card's clocks, temperature and links with those of its peers (Stragglers dashboard).",
             remedy="Take the node out of the job and test it.",
         ),

@@ -77,7 +77,7 @@ class _KnownDevices:
         return None
 
     def remove(self, occupant: Identity) -> None:
-        """Remove a known device, so that it is compared with only one new device."""
+        """Remove a known device, so that no second new device is compared with it."""
         for key in self._slot_keys(occupant):
             self._by_key[key].remove(occupant)
 

@@ -29,7 +29,7 @@ EXPORTERS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
-# Maps exporters that renamed metrics to their versions, the default version first.
+# The versions of exporters that renamed metrics, by exporter; the default version is first.
 VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType({"dcgm-exporter": ("4.8", "4.9")})
 
 

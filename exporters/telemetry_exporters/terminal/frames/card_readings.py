@@ -22,7 +22,7 @@ _MAX_NAME_LENGTH, _MAX_REASON_LENGTH = 34, 24
 _COLUMN_GAP = 3
 _MAX_ZEROS = 4000
 _SUBJECTS = ("heat", "power", "memory", "links", "errors", "work", "state")
-# A metric belongs to the first subject with a word that its name contains. Other metrics belong to `work`.
+# A metric belongs to the first subject that has a word of the metric's name, or to `work`.
 _SUBJECT_WORDS = (
     ("state", ("enabled", "watch", "state", "health", "action", "performance", "suspended", "processes")),
     ("heat", ("temperature", "fan", "throttled")),

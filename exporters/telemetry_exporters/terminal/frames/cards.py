@@ -24,7 +24,7 @@ _Drawings = dict[tuple[str, str, int, Glyphs, Window], str]
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card in the card list, with the history for its drawings."""
+    """A card in the card list, with the history for its charts."""
 
     row: DeviceRow
     series: Mapping[str, Series]

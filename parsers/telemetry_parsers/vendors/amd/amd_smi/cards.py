@@ -117,7 +117,7 @@ def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
 
 
 def report_without_cards(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Accept a text without cards if it contains versions. Otherwise, the list must be complete."""
+    """Report no cards if the text contains versions or a complete, empty list."""
     return report if report.facts else must_be_complete(report, text, tool)
 
 
