@@ -41,7 +41,7 @@ BAD_INPUT = {
 }
 BAD_SERVE = {
     ("--demo", "8xnvidia", "--fault", "lots"): (64, "'lots' is unknown; known: lost, hot, xid, hung, flapping"),
-    ("--fault", "lost"): (64, "--fault needs --demo"),
+    ("--fault", "lost"): (64, "--fault is only for simulated cards: add --demo"),
     ("--replay", __file__): (64, "line 1", "`telemetry record`"),
     ("--web.listen-address", "nowhere"): (78, "nowhere"),
     ("--web.config.file", "/no/such/file"): (78, "/no/such/file"),
