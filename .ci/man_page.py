@@ -40,7 +40,7 @@ _COMMAND_TEXTS: Mapping[str, str] = {
     "top": "Shows the last half hour, updated every second, and changes nothing. It shows the daemon's data; without a "
     "daemon, it polls the tools itself. Each node has a line, the worst node first. The bottom line shows the keys of the view; ? shows all keys.",
     "jobs": "Adds up the records of finished and running jobs and other owners, if `attribution.enabled` is true. Hours are card "
-    "hours times the owner's share of the card. `nobody` is unallocated use, so the total covers the whole node. Invalid lines are "
+    "hours times the owner's share of the card. The total includes unallocated use. Invalid lines are "
     "skipped and reported.",
     "profile": "Reads the output of profilers: a file, or a folder with the files of all ranks, recognised by content. It says first "
     "why a step is slow, then how its time was spent, counting work that runs in parallel on a card once. Only names of kernels, models and "

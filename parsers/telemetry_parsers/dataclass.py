@@ -77,7 +77,7 @@ def _compiled_init(new_class: Any, *, is_frozen: bool) -> Any:
     head = f"def __init__({', '.join(parameters)}):"
     source = [f"def create({', '.join(outer_names)}):", f"  {head}", *(f"    {line}" for line in lines or ["pass"])]
     namespace: dict[str, Any] = {}
-    exec("\n".join([*source, "  return __init__"]), namespace)  # noqa: S102  # as the standard library does
+    exec("\n".join([*source, "  return __init__"]), namespace)  # noqa: S102  # the only foreign text is names of fields, which are identifiers
     init = namespace["create"](**outer_names)
     init.__qualname__ = f"{new_class.__qualname__}.__init__"
     return init

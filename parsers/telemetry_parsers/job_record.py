@@ -128,7 +128,7 @@ class CardShare:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """One owner's use of a node's cards: a line of `jobs.jsonl`. Written when the owner ends, or daily for `nobody`.
+    """One owner's use of a node's cards: a line of `jobs.jsonl`. Written when the owner ends, or daily for unallocated use.
 
     Times are Unix seconds. All keys are always present. Unknown fields of an owner are empty strings, and values that were
     not measured are null. Nothing is extrapolated.

@@ -111,7 +111,7 @@ class SourceSettings:
     interval: float | None = field(
         default=None,
         metadata=about(
-            "Seconds between fast polls; at least 15 for `counters` and `gpm`.",
+            "Seconds between fast polls. The polls `counters` and `gpm` never run more often than by default.",
             example=30.0,
             low=0.2,
             high=86_400,

@@ -41,7 +41,7 @@ _DAEMON = "daemon"
 _UNREAD_STATES = UNSUCCESSFUL | {"missing"}
 _SERVICE_REMEDY = (
     "set the service's groups and variables such as LD_LIBRARY_PATH in a drop-in (systemctl edit telemetry), because the service has "
-    'no login profile and runs in a sandbox; see docs/troubleshooting.md, "A reading is in telemetry doctor"'
+    'no login profile and runs in a sandbox; see "A reading is in telemetry doctor, but not in the service" in docs/troubleshooting.md'
 )
 _USER_REMEDY = "run this command as root or as the service's user, because this user lacks a permission or setting; the service works"
 _MORE_CARDS_REMEDY = "check whether a card was just lost (dmesg), and whether a variable (CUDA_VISIBLE_DEVICES) or a group hides cards from this user"

@@ -20,7 +20,7 @@ _HOUR, _KWH = 3600.0, 3.6e6
 _MAX_TEXT_LENGTH = 48
 # Marks a key that is present only for some groupings.
 _GROUPING_KEY = {"left_out": True}
-# In CSV, unallocated use keeps its old name `(nobody)`, because existing programs search for this name.
+# In CSV, unallocated use keeps its earlier name, because existing programs search for this name.
 _UNALLOCATED, _UNALLOCATED_IN_CSV, _TOTAL = "(unallocated)", "(nobody)", "(total)"
 
 Grouping = Callable[[JobRecord], tuple[str, ...]]
@@ -73,7 +73,7 @@ class RowJson(NumbersJson):
 
 @dataclass(frozen=True, slots=True)
 class JobsJson:
-    """The output of `telemetry jobs --format json`: sums of job records. `total` includes unallocated use (`nobody`)."""
+    """The output of `telemetry jobs --format json`: sums of job records. `total` includes unallocated use."""
 
     schema: Literal["telemetry.jobs/1"]
     by: Literal["owner", "user", "account", "namespace"]
