@@ -12,23 +12,19 @@ from telemetry_parsers.reports.targets import Target, fact, identity, metric
 
 # A word without a digit may replace a number: N/A, ERR!, [Not Supported].
 _PLACEHOLDER = r"\[?(?:N/A|Not Supported|[A-Za-z!?#*_\-]{1,24})\]?"
-_BLANK = r"[ \t]{1,80}"
-_MAYBE_BLANK = r"[ \t]{0,80}"
+_BLANKS = r"[ \t]{1,80}"
+_OPTIONAL_BLANKS = r"[ \t]{0,80}"
 
 
-def _quantity_pattern(unit: str) -> str:
+def _quantity_pattern(unit: str, placeholder: str = _PLACEHOLDER) -> str:
     number = rf"-?[0-9]{{1,12}}(?:\.[0-9]{{1,6}})?[ \t]{{0,4}}(?:{unit})"
-    return rf"(?:{number}|{_PLACEHOLDER}(?:[ \t]{{0,4}}(?:{unit}))?)"
+    return rf"(?:{number}|{placeholder}(?:[ \t]{{0,4}}(?:{unit}))?)"
 
 
-# Placeholders for the first value of a pair. Other words are not matched: they may belong to the previous column.
-_NO_VALUE = r"\[?(?:N/?A|Not Supported|ERR!?|Unknown(?: Error)?|-{1,3})\]?"
-
-
-def _first_value_pattern(unit: str) -> str:
-    return rf"(?:-?[0-9]{{1,12}}(?:\.[0-9]{{1,6}})?[ \t]{{0,4}}(?:{unit})|{_NO_VALUE}(?:[ \t]{{0,4}}(?:{unit}))?)"
-
-
+# Unknown words are not accepted as the first value of a pair, because they may belong to the previous column.
+_KNOWN_PLACEHOLDER = r"\[?(?:N/?A|Not Supported|ERR!?|Unknown(?: Error)?|-{1,3})\]?"
+_FIRST_BYTES = _quantity_pattern(r"[KMGT]i?B|B|", _KNOWN_PLACEHOLDER)
+_FIRST_WATTS = _quantity_pattern(r"m?[Ww]", _KNOWN_PLACEHOLDER)
 _BYTES = _quantity_pattern(r"[KMGT]i?B|B")
 _WATTS = _quantity_pattern(r"m?[Ww]")
 
@@ -43,12 +39,12 @@ WATTS = f"({_WATTS})"
 CLOCK = f"({_quantity_pattern('[MGKk]?[Hh]z')})"
 BYTES = f"({_BYTES})"
 COUNT = f"({_quantity_pattern('')})"
-STATE = rf"(P[0-9]{{1,2}}|{_PLACEHOLDER})"
+PERFORMANCE_STATE = rf"(P[0-9]{{1,2}}|{_PLACEHOLDER})"
 BUS = r"([0-9a-fA-F:.]{6,20}|N/?A|-)"
 # Power and limit: `29W / 225W`, `97W / NA`, `106 W/ 250 W`, `105W  300W`, or a single placeholder for both.
-WATTS_PAIR = rf"(?:{_PLACEHOLDER}|({_first_value_pattern('m?[Ww]')}){_MAYBE_BLANK}(?:/|[ \t]){_MAYBE_BLANK}({_WATTS}))"
+WATTS_PAIR = rf"(?:{_PLACEHOLDER}|({_FIRST_WATTS}){_OPTIONAL_BLANKS}(?:/|[ \t]){_OPTIONAL_BLANKS}({_WATTS}))"
 # Memory such as `858/65536 MiB`: the unit may be printed only once, after the second number.
-BYTES_PAIR = rf"(?:{_PLACEHOLDER}|({_first_value_pattern('[KMGT]i?B|B|')}){_MAYBE_BLANK}/{_MAYBE_BLANK}({_BYTES}))"
+BYTES_PAIR = rf"(?:{_PLACEHOLDER}|({_FIRST_BYTES}){_OPTIONAL_BLANKS}/{_OPTIONAL_BLANKS}({_BYTES}))"
 # `On` or `Off` after a name. Other words must be preceded by two blanks, because a name may contain single blanks.
 SWITCH = r"((?:[Oo]n|[Oo]ff|[Ee]nabled?|[Dd]isabled?|N/?A|-)|(?<=[ \t][ \t])\S{1,60})"
 _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
@@ -56,7 +52,7 @@ _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A regex for a column's values, and the targets of each of its groups."""
+    """A regex for a column's values, and the targets of each group of the regex."""
 
     pattern: str
     targets: tuple[tuple[Target, ...], ...] = ()
@@ -67,7 +63,7 @@ def column(pattern: str, *targets: Target | tuple[Target, ...]) -> Column:
     return Column(pattern, tuple(item if isinstance(item, tuple) else (item,) for item in targets))
 
 
-_UNKNOWN = Column(WORD)
+_UNKNOWN_COLUMN = Column(WORD)
 IGNORED = Column(WORD)
 _IGNORED_SWITCH = Column(SWITCH)
 _ECC_OFF_WORDS = {"disabled": Absent.NOT_SUPPORTED, "off": Absent.NOT_SUPPORTED}
@@ -80,7 +76,7 @@ _NVIDIA_SMI_COLUMNS: Mapping[str, Column] = {
     "volatile uncorr. ecc": column(COUNT, metric("ecc_uncorrected_total", "all", words=_ECC_OFF_WORDS)),
     "fan": column(PERCENT, metric("fan_ratio")),
     "temp": column(CELSIUS, metric("temperature_celsius", "core")),
-    "perf": column(STATE, metric("performance_state")),
+    "perf": column(PERFORMANCE_STATE, metric("performance_state")),
     "pwr:usage/cap": column(WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
     "memory-usage": column(BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
     "gpu-util": column(PERCENT, metric("utilization_ratio")),
@@ -93,7 +89,8 @@ def nvidia_smi_columns(*headings: str) -> Mapping[str, Column]:
     return {heading: _NVIDIA_SMI_COLUMNS[heading] for heading in headings}
 
 
-TargetTexts = list[tuple[tuple[Target, ...], str]]
+# The text of each value in a cell, with its targets.
+TargetTextPairs = list[tuple[tuple[Target, ...], str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +101,12 @@ class CellReader:
     pattern: re.Pattern[str]
     group_counts: tuple[int, ...]
 
-    def read(self, text: str) -> TargetTexts | None:
+    def read(self, text: str) -> TargetTextPairs | None:
         """Return (targets, text) for each value in a cell, or None if the pattern does not match."""
         match = self.pattern.match(text)
         if match is None:
             return None
-        pairs: TargetTexts = []
+        pairs: TargetTextPairs = []
         group = 1
         for column, group_count in zip(self.columns, self.group_counts, strict=True):
             texts = [match[group + offset] or "" for offset in range(group_count)]
@@ -118,30 +115,30 @@ class CellReader:
             group += group_count
         return pairs
 
-    def read_start(self, text: str) -> TargetTexts:
+    def read_start(self, text: str) -> TargetTextPairs:
         """Return the values of a truncated cell. The last word is ignored, because it may be incomplete."""
         complete_text = text[: max(text.rfind(separator) for separator in " \t()") + 1]
-        for count in range(len(self.columns), 0, -1):
-            texts = _create_reader(self.columns[:count]).read(complete_text)
-            last_column = self.columns[count - 1]
-            if texts is not None:
-                return texts[: len(texts) - len(last_column.targets)] if last_column.pattern == NAME else texts
+        for column_count in range(len(self.columns), 0, -1):
+            pairs = _reader_of_columns(self.columns[:column_count]).read(complete_text)
+            last_column = self.columns[column_count - 1]
+            if pairs is not None:
+                return pairs[: len(pairs) - len(last_column.targets)] if last_column.pattern == NAME else pairs
         return []
 
 
 def cell_reader(headings: Sequence[str], columns: Mapping[str, Column]) -> CellReader:
     """Return a reader for cells below these headings."""
-    return _create_reader(tuple(columns.get(heading, _UNKNOWN) for heading in headings))
+    return _reader_of_columns(tuple(columns.get(heading, _UNKNOWN_COLUMN) for heading in headings))
 
 
-def _create_reader(columns: tuple[Column, ...]) -> CellReader:
-    pattern = _BLANK.join(column.pattern for column in columns)
+def _reader_of_columns(columns: tuple[Column, ...]) -> CellReader:
+    pattern = _BLANKS.join(column.pattern for column in columns)
     group_counts = tuple(re.compile(column.pattern).groups for column in columns)
-    return CellReader(columns, re.compile(rf"{_MAYBE_BLANK}{pattern}{_MAYBE_BLANK}\Z"), group_counts)
+    return CellReader(columns, re.compile(rf"{_OPTIONAL_BLANKS}{pattern}{_OPTIONAL_BLANKS}\Z"), group_counts)
 
 
 def _with_shared_unit(texts: list[str]) -> list[str]:
-    """Return two texts with a unit: `858` and `65536 MiB` become `858 MiB` and `65536 MiB`."""
+    """Append the second text's unit to the first if that is a bare number: `858`, `65536 MiB`."""
     if len(texts) == 2 and units.integer(texts[0]) is not None:
         unit = _UNIT.search(texts[1])
         return [f"{texts[0]} {unit[0]}" if unit else texts[0], texts[1]]

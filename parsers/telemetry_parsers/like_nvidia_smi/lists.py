@@ -14,6 +14,7 @@ from telemetry_parsers.reports.tool import Shape, ToolText
 from telemetry_parsers.text.answers import CUT_LINE, listed_twice, value_without_key, wrong_count
 from telemetry_parsers.text.lines import MAX_LINES, Line, quote
 
+# (section, key), both in lower case.
 Key = tuple[str, str]
 _SEPARATOR = re.compile(r"[ \t]{0,120}:(?:[ \t]|\Z)")
 _DIGIT = re.compile(r"[0-9]")
@@ -27,10 +28,10 @@ class CardListShape:
 
     card_heading: re.Pattern[str]
     card_targets: tuple[Target, ...]  # the target of each regex group of `card_heading`, such as the index
-    keys: Mapping[Key, tuple[Target, ...]]  # maps (section, key) in lower case to targets
-    ignored: frozenset[Key] = frozenset()  # keys that have no metric and are not reported as unknown
+    targets_by_key: Mapping[Key, tuple[Target, ...]]
+    ignored: frozenset[Key] = frozenset()  # known keys without a metric
     ignored_sections: frozenset[str] = frozenset()
-    header_facts: Mapping[str, str] = field(default_factory=dict)  # maps keys before the first card to facts
+    fact_by_header_key: Mapping[str, str] = field(default_factory=dict)  # for keys above the first card
     count_key: str = ""  # the key whose value is the number of cards
     ignored_suffix: re.Pattern[str] | None = None  # removed from the end of keys, for example a sensor's number
     address_keys: tuple[Key, ...] = ()  # domain, bus, device and function, if the address is printed in parts
@@ -43,11 +44,11 @@ def is_card_heading(line: Line, shape: CardListShape) -> bool:
 
 def read_list(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> None:
     """Add the cards to the draft, and report a truncated list."""
-    *earlier_cards, last_card = _read_cards(lines, shape, draft) or [()]
-    last_sections = {sections[-1] for sections in earlier_cards if sections}
-    if earlier_cards and len(last_sections) == 1 and not last_sections & {*last_card}:
+    *earlier_cards_sections, last_card_sections = _read_cards(lines, shape, draft) or [()]
+    final_sections = {sections[-1] for sections in earlier_cards_sections if sections}
+    if len(final_sections) == 1 and not final_sections & {*last_card_sections}:
         draft.is_cut = True
-        problem = f"the list is cut off, because the last card has no {quote(last_sections.pop())}"
+        problem = f"the list is cut off, because the last card has no {quote(final_sections.pop())}"
         draft.add_problem(lines[-1].where, problem)
 
 
@@ -61,8 +62,8 @@ def _read_cards(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> li
         if len(address) == len(shape.address_keys):
             domain, bus, slot, function = (address[key] for key in shape.address_keys)
             draft.store(position, (identity("bus_id"),), f"{domain}:{bus}:{slot}.{function}", "PCI address")
-    if state.card_count is not None and state.card_count != draft.device_count():
-        draft.add_problem("text", wrong_count(state.card_count, draft.device_count()))
+    if state.printed_count is not None and state.printed_count != draft.device_count():
+        draft.add_problem("text", wrong_count(state.printed_count, draft.device_count()))
     return state.sections_by_card
 
 
@@ -72,64 +73,70 @@ class _ScanState:
     shape: CardListShape
     device: int | None = None
     section: str = ""
-    card_count: int | None = None
+    printed_count: int | None = None
     addresses: dict[int, dict[Key, str]] = field(default_factory=dict)
     card_keys: dict[Key, None] = field(default_factory=dict)  # the keys that the current card has had so far
     sections_by_card: list[tuple[str, ...]] = field(default_factory=list)
-    is_mixed: bool = False  # a key was repeated, because the next card's heading is missing
+    is_heading_missing: bool = False  # a key was repeated, because the next card's heading is missing
 
 
 def _read_line(state: _ScanState, line: Line) -> None:
     text = line.text.strip()[:_MAX_LINE_LENGTH]
-    card = state.shape.card_heading.match(text) if line.ended else None
-    if card is not None:
+    heading = state.shape.card_heading.match(text) if line.ended else None
+    if heading is not None:
         _end_card(state)
-        state.device, state.section = _add_card(state.draft, state.shape, card, line), ""
+        state.device, state.section = _add_card(state.draft, state.shape, heading, line), ""
     elif not text or _FRAME_CHARACTERS.issuperset(text) or text in ("...", "……"):
         return
     elif line.ended:
-        _read_text(state, text, line)
+        _read_complete_line(state, text, line)
     elif not text.lower().startswith("end of log"):
         state.draft.is_cut = True
         state.draft.add_problem(line.where, CUT_LINE)
 
 
-def _read_text(state: _ScanState, text: str, line: Line) -> None:
+def _read_complete_line(state: _ScanState, text: str, line: Line) -> None:
     key_and_value = _SEPARATOR.split(text, maxsplit=1)
     if state.device is None:
-        state.card_count = _read_header(state.draft, state.shape, key_and_value) or state.card_count
+        state.printed_count = _read_header_line(state.draft, state.shape, key_and_value) or state.printed_count
     elif len(key_and_value) == 1:
-        state.section = _section_name(state.draft, state.shape, text, state.section)
+        state.section = _section_at(state.draft, state.shape, text, state.section)
     elif not key_and_value[0].strip():
         state.draft.add_problem(line.where, value_without_key(text))
-    elif not _is_heading_missing(state, key := (state.section, _normalize_key(key_and_value[0], state.shape)), line):
-        state.card_keys[key] = None
-        if key in state.shape.address_keys:
-            state.addresses.setdefault(state.device, {})[key] = key_and_value[1].strip()
-        else:
-            _read_value(state.draft, state.device, state.shape, key, key_and_value[1], line)
+    else:
+        key = (state.section, _normalize_key(key_and_value[0], state.shape))
+        _detect_missing_heading(state, key, line)
+        if not state.is_heading_missing:
+            _read_value(state, state.device, key, key_and_value[1], line)
 
 
-def _is_heading_missing(state: _ScanState, key: Key, line: Line) -> bool:
-    """Return whether a second card begins without a heading. A repeated key, such as `UUID`, shows this."""
-    targets = state.shape.keys.get(key, ())
+def _detect_missing_heading(state: _ScanState, key: Key, line: Line) -> None:
+    """Report a second card that begins without a heading, which is shown by a repeated key such as `UUID`."""
+    targets = state.shape.targets_by_key.get(key, ())
     is_identity = key in state.shape.address_keys or any(target.kind == "identity" for target in targets)
-    if is_identity and key in state.card_keys and not state.is_mixed:
-        state.is_mixed = True
+    if is_identity and key in state.card_keys and not state.is_heading_missing:
+        state.is_heading_missing = True
         text = f"{quote(key[1])} is repeated, because the next card's heading is missing; the lines below are not read"
         state.draft.add_problem(line.where, text)
-    return state.is_mixed
+
+
+def _read_value(state: _ScanState, device: int, key: Key, text: str, line: Line) -> None:
+    state.card_keys[key] = None
+    if key in state.shape.address_keys:
+        state.addresses.setdefault(device, {})[key] = text.strip()
+    else:
+        _store_value(state.draft, device, state.shape, key, text, line)
 
 
 def _end_card(state: _ScanState) -> None:
+    """Save the section names of the current card. A key outside a section counts as a section."""
     if state.device is not None:
         state.sections_by_card.append(tuple(dict.fromkeys(section or name for section, name in state.card_keys)))
-    state.card_keys, state.is_mixed = {}, False
+    state.card_keys, state.is_heading_missing = {}, False
 
 
-def _add_card(draft: Draft, shape: CardListShape, card: re.Match[str], line: Line) -> int | None:
-    """Add the card that this heading names, and return its position."""
-    texts = card.groups()
+def _add_card(draft: Draft, shape: CardListShape, heading: re.Match[str], line: Line) -> int:
+    texts = heading.groups()
     indices = (int(text) for text, target in zip(texts, shape.card_targets, strict=False) if target.key == "index")
     key = next(indices, texts[0])
     if draft.has_device(key):
@@ -140,14 +147,14 @@ def _add_card(draft: Draft, shape: CardListShape, card: re.Match[str], line: Lin
     return device
 
 
-def _read_header(draft: Draft, shape: CardListShape, key_and_value: Sequence[str]) -> int | None:
-    """Read a line above the cards. Return the card count if the line contains it."""
+def _read_header_line(draft: Draft, shape: CardListShape, key_and_value: Sequence[str]) -> int | None:
+    """Read a line above the first card. Return the number of cards if the line states it."""
     if len(key_and_value) == 1:
         return None
     name, text = _normalize_key(key_and_value[0], shape), key_and_value[1].strip()
     if name == shape.count_key:
         return units.integer(text)
-    fact = shape.header_facts.get(name)
+    fact = shape.fact_by_header_key.get(name)
     if fact is not None and units.placeholder(text) is None:
         if fact == "driver":
             draft.driver = text
@@ -158,22 +165,22 @@ def _read_header(draft: Draft, shape: CardListShape, key_and_value: Sequence[str
     return None
 
 
-def _section_name(draft: Draft, shape: CardListShape, text: str, previous: str) -> str:
-    """Return the section that a line without a value begins or continues."""
+def _section_at(draft: Draft, shape: CardListShape, text: str, previous_section: str) -> str:
+    """Return the section that a line without a value begins or continues. Report an unknown section."""
     section = _normalize_key(text, shape)
-    sections = {name for name, _ in (*shape.keys, *shape.ignored)} | shape.ignored_sections
-    if section in sections:
+    known_sections = {name for name, _ in (*shape.targets_by_key, *shape.ignored)} | shape.ignored_sections
+    if section in known_sections:
         return section
-    if previous in shape.ignored_sections and _DIGIT.search(text):
-        return previous
+    if previous_section in shape.ignored_sections and _DIGIT.search(text):
+        return previous_section
     if len(text) <= 60 and text[0].isalpha() and "log" not in section.split():
         draft.add_unknown(text)
     return section
 
 
-def _read_value(draft: Draft, device: int, shape: CardListShape, key: Key, text: str, line: Line) -> None:
+def _store_value(draft: Draft, device: int, shape: CardListShape, key: Key, text: str, line: Line) -> None:
     section, name = key
-    targets = shape.keys.get(key) or shape.keys.get(("*", name))
+    targets = shape.targets_by_key.get(key) or shape.targets_by_key.get(("*", name))
     if targets is not None:
         draft.store(device, targets, text, line.where)
     elif name.endswith("error") and units.integer(text) is None and units.placeholder(text) is None:
@@ -197,16 +204,16 @@ _MAX_TAGS = 2 * MAX_LINES
 class _Tag:
     is_closing: bool
     name: str
-    address: str  # the bus address in a card's tag
+    address: str  # the bus address in the `id` of a card's tag
     text: str
     line: Line
 
 
 def xml_log(shape: CardListShape) -> Shape:
-    """Return a shape that reads the cards of `shape` from an XML log."""
+    """Return a shape for an XML log whose tags are the headings, sections and keys of `shape`."""
 
     def read(text: ToolText, draft: Draft) -> bool:
-        lines, open_elements = _lines_of_xml(text.lines)
+        lines, open_elements = _lines_from_xml(text.lines)
         if not any(is_card_heading(line, shape) for line in lines):
             return False
         _read_cards(lines, shape, draft)
@@ -219,7 +226,7 @@ def xml_log(shape: CardListShape) -> Shape:
     return Shape(read, tables=(shape,))
 
 
-def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
+def _lines_from_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
     """Convert XML to headings and `key : value` lines. Also return the unclosed elements."""
     tags = list(islice((tag for line in lines for tag in _tags_in(line)), _MAX_TAGS + 1))
     if len(tags) > _MAX_TAGS:
@@ -236,7 +243,7 @@ def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
             list_lines.append(replace(tag.line, text=f"{tag.name} : {tag.text or _EMPTY_ELEMENT_TEXT}"))
             is_value_read = True
         elif tag.text:
-            list_lines.append(replace(tag.line, ended=False))
+            list_lines.append(replace(tag.line, ended=False))  # the closing tag is missing
         else:
             open_elements.append(tag.name)
             list_lines.extend(replace(tag.line, text=text) for text in (f"{tag.name} {tag.address}".strip(), tag.name))

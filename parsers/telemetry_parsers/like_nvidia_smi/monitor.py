@@ -1,4 +1,4 @@
-"""Tables with a row per card: the monitor, and the CSV output of `--query-gpu=…`."""
+"""Tables with a row per card: repeated output of a monitoring command, and the CSV output of `--query-gpu=…`."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _MAX_LINE_LENGTH = 400
 
 @dataclass(frozen=True, slots=True)
 class MonitorShape:
-    """The format of one tool's monitor."""
+    """The format of one tool's monitoring output."""
 
     heading_starts: tuple[str, ...]  # the beginnings of heading lines
     index_column: str
-    columns: Mapping[tuple[str, str], Target]
-    ignored: frozenset[str]
+    columns: Mapping[tuple[str, str], Target]  # maps (heading, unit) to targets
+    ignored: frozenset[str]  # known headings without a metric
 
 
 def is_monitor(line: Line, shape: MonitorShape) -> bool:
-    """Return whether a line is the monitor's first heading line."""
+    """Return whether a line is the first heading line of monitoring output."""
     return _heading_words(line, shape)[:1] == [shape.index_column]
 
 
@@ -36,28 +36,29 @@ def read_monitor(lines: Sequence[Line], shape: MonitorShape, draft: Draft) -> No
     """Add the newest row of each card to the draft."""
     headings: list[list[str]] = []
     for line in _headings_and_newest_rows(lines, shape):
-        heading = _heading_words(line, shape)
-        if heading and len(headings) < 2:
-            headings.append(heading)
+        words = _heading_words(line, shape)
+        if words and len(headings) < 2:
+            headings.append(words)
             if len(headings) == 2:
-                _report_unknown(headings, shape, draft)
-        elif len(headings) == 2 and not heading and line.text.strip():
+                _report_unknown_columns(headings, shape, draft)
+        elif len(headings) == 2 and not words and line.text.strip():
             _read_row(line, headings, shape, draft)
 
 
 def _headings_and_newest_rows(lines: Sequence[Line], shape: MonitorShape) -> list[Line]:
     """Return the heading lines, followed by the newest row of each card."""
     headings = [line for line in lines if _heading_words(line, shape)]
-    heading_index = next((position for position, line in enumerate(lines) if _heading_words(line, shape)), len(lines))
-    rows: dict[str, Line] = {}
-    for line in lines[heading_index:]:
-        cells = _split_words(line.text[:_MAX_LINE_LENGTH])
-        if cells and not _heading_words(line, shape) and (line.ended or cells[0] not in rows):
-            rows[cells[0]] = line
-    return [*headings, *rows.values()]
+    start = next((position for position, line in enumerate(lines) if _heading_words(line, shape)), len(lines))
+    row_by_index: dict[str, Line] = {}
+    for line in lines[start:]:
+        words = _split_words(line.text[:_MAX_LINE_LENGTH])
+        if words and not _heading_words(line, shape) and (line.ended or words[0] not in row_by_index):
+            row_by_index[words[0]] = line
+    return [*headings, *row_by_index.values()]
 
 
 def _heading_words(line: Line, shape: MonitorShape) -> list[str]:
+    """Return the words of a heading line, or [] for any other line."""
     text = line.text.strip()
     if not line.ended or not text.startswith(shape.heading_starts) or len(text) > _MAX_LINE_LENGTH:
         return []
@@ -68,23 +69,23 @@ def _split_words(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")] if "," in text else text.split()
 
 
-def _report_unknown(headings: Sequence[Sequence[str]], shape: MonitorShape, draft: Draft) -> None:
-    names, units_below = headings
-    for name, unit in zip(names[1:], units_below[1:], strict=False):
+def _report_unknown_columns(headings: Sequence[Sequence[str]], shape: MonitorShape, draft: Draft) -> None:
+    names, unit_words = headings
+    for name, unit in zip(names[1:], unit_words[1:], strict=False):
         if (name, unit) not in shape.columns and name not in shape.ignored:
             draft.add_unknown(f"{name} ({unit})")
 
 
 def _read_row(line: Line, headings: Sequence[Sequence[str]], shape: MonitorShape, draft: Draft) -> None:
-    names, units_below = headings
+    names, unit_words = headings
     words = _split_words(line.text[:_MAX_LINE_LENGTH])
     index = units.integer(words[0])
-    if len(words) != len(names) or len(names) != len(units_below) or index is None:
+    if len(words) != len(names) or len(names) != len(unit_words) or index is None:
         draft.add_problem(line.where, wrong_cells(line.text))
     else:
         device = draft.device(index)
         complete_words = words[1:] if line.ended else words[1:-1]  # the last word may be a fragment
-        for name, unit, word in zip(names[1:], units_below[1:], complete_words, strict=False):
+        for name, unit, word in zip(names[1:], unit_words[1:], complete_words, strict=False):
             target = shape.columns.get((name, unit))
             if target is not None:
                 draft.store(device, (target,), word, line.where)
@@ -134,7 +135,7 @@ def read_query(lines: Sequence[Line], query: QueryShape, draft: Draft) -> None:
             unknown_fields = [name for name, _ in headings if name not in query.fields and name not in query.ignored]
             draft.add_unknown(*unknown_fields)
         elif headings and line.text.strip():
-            _store_newest_row(draft, headings, line, newest_rows)
+            _update_newest_rows(draft, headings, line, newest_rows)
     for card, (line, headings, cells) in newest_rows.items():
         index = units.integer(card)
         device = draft.device(card if index is None else index)
@@ -159,11 +160,11 @@ def query_headings(line: Line, query: QueryShape) -> _Headings:
     return fields if has_known_fields and names.intersection(_IDENTITY_FIELDS) else ()
 
 
-def _store_newest_row(draft: Draft, headings: _Headings, line: Line, newest_rows: _NewestRows) -> None:
+def _update_newest_rows(draft: Draft, headings: _Headings, line: Line, newest_rows: _NewestRows) -> None:
     text = line.text[: _MAX_ROW_LENGTH + 1]
     cells = csv_cells(text) if "," in text else text.split()
     if "," not in text and len(cells) == len(headings) + 1 and headings[0][0] == "timestamp":
-        cells = [" ".join(cells[:2]), *cells[2:]]
+        cells = [" ".join(cells[:2]), *cells[2:]]  # the date and the time
     names = [name for name, _ in headings]
     is_complete = len(cells) == len(headings)
     card = next((cells[names.index(name)] for name in _IDENTITY_FIELDS if name in names), "") if is_complete else ""

@@ -31,7 +31,7 @@ class _ProcessCounts:
 
     by_position: Counter[int] = field(default_factory=Counter)
     has_body: bool = False  # whether a row or a "no processes" message was read
-    absence: Absent | None = None
+    absence: Absent | None = None  # why the counts are unknown
 
 
 def is_process_title(line: Line) -> bool:
@@ -54,7 +54,7 @@ def read_processes(lines: Sequence[Line], draft: Draft) -> None:
         elif row_pattern is None:
             heading_lines.append(line)
         elif is_rule(text):
-            _report_blank_table(draft, line, counts)
+            _report_if_blank(draft, line, counts)
             break
         elif line.ended or text.endswith("|"):
             _read_row(draft, line, row_pattern, unit, counts)
@@ -65,8 +65,8 @@ def read_processes(lines: Sequence[Line], draft: Draft) -> None:
     _store_counts(draft, counts)
 
 
-def _report_blank_table(draft: Draft, line: Line, counts: _ProcessCounts) -> None:
-    """Report a process table without rows. The process counts remain unknown."""
+def _report_if_blank(draft: Draft, line: Line, counts: _ProcessCounts) -> None:
+    """Report a process table that has neither rows nor a message. Its process counts are unknown."""
     if not counts.has_body and counts.absence is None:
         counts.absence = Absent.NOT_REPORTED
         draft.add_problem(line.where, "the process table has neither a row nor the message that there are no processes")
@@ -76,8 +76,8 @@ def _row_pattern(heading: str) -> re.Pattern[str]:
     """Return the pattern of the process rows below this heading."""
     words = heading.lower().replace("|", " ").split()
     words_before_pid = words[: words.index("pid")][1:] if "pid" in words else []
-    instance_count = sum(word in ("vf", "mi", "gi", "xi", "ci") for word in words_before_pid)
-    parts = [r"([0-9]{1,4})", *[r"\S{1,12}"] * instance_count, r"([0-9]{1,18})"]
+    instance_column_count = sum(word in ("vf", "mi", "gi", "xi", "ci") for word in words_before_pid)
+    parts = [r"([0-9]{1,4})", *[r"\S{1,12}"] * instance_column_count, r"([0-9]{1,18})"]
     parts += [r"[A-Z+]{1,5}"] if "type" in words else []
     return re.compile(rf"\|?[ \t]{{0,20}}{_GAP.join([*parts, _NAME, _MEMORY])}[ \t]{{0,20}}\|?\Z")
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, field
-from telemetry_parsers.like_nvidia_smi.cells import CellReader, Column, TargetTexts, cell_reader
+from telemetry_parsers.like_nvidia_smi.cells import CellReader, Column, TargetTextPairs, cell_reader
 from telemetry_parsers.like_nvidia_smi.processes import is_process_title, read_processes
 from telemetry_parsers.metrics import HEALTH_STATES
 from telemetry_parsers.model import Absent, Problem
@@ -21,16 +22,16 @@ _MAX_CELLS = 16
 _MAX_LINE_LENGTH = 400
 _MODEL = identity("model")
 _BUS_ID = identity("bus_id")
-# (reader, texts with their targets) for each cell of a line.
-_Row = list[tuple[CellReader | None, TargetTexts | None]]
+# (reader, texts with their targets) for each cell. The texts are None if the cell does not fit its headings.
+_Row = list[tuple[CellReader | None, TargetTextPairs | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class CardTableShape:
-    """The format of one tool's table."""
+    """The format of one tool's card table."""
 
     columns: Mapping[str, Column]
-    opening: frozenset[str]  # headings that the first heading line must contain
+    required_headings: frozenset[str]  # all of them are in the first heading line
     banner: re.Pattern[str]
     versions: tuple[tuple[str, re.Pattern[str]], ...]  # (name of a version or fact, its pattern)
     expected_starts: tuple[str, ...] = ()  # the beginnings of other lines that are not errors
@@ -39,7 +40,7 @@ class CardTableShape:
     wraps_models: bool = False  # long model names continue in the next lines
     # True if the tool always prints a process table last, which shows that no card is missing.
     ends_with_processes: bool = False
-    separator: str = ""  # only the rules between cards contain this text, not the rule below the last card
+    separator: str = ""  # a text in the rules between cards, but not in the rule below the last card
 
 
 @dataclass(slots=True)
@@ -48,7 +49,7 @@ class _ScanState:
     draft: Draft
     headings: list[list[CellReader | None]] = field(default_factory=list)
     is_in_headings: bool = False
-    rows: list[Line] = field(default_factory=list)
+    card_lines: list[Line] = field(default_factory=list)
     model_rest: list[str] = field(default_factory=list)  # the continuation of a long model name
     has_border: bool = True
     is_closed: bool = False
@@ -73,17 +74,16 @@ def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Se
         draft.add_problem("text", several_runs(len(starts)))
         lines = lines[starts[-1] :]
     title_position = next((position for position, line in enumerate(lines) if is_process_title(line)), len(lines))
-    is_other_title = (
-        line.ended and line.text.strip("| \t").lower() in shape.other_titles for line in lines[:title_position]
-    )
-    end = next((position for position, is_end in enumerate(is_other_title) if is_end), title_position)
-    _read_versions(lines[:end], shape, draft)
+    card_table = list(takewhile(lambda line: not _is_other_title(line, shape), lines[:title_position]))
+    _read_versions(card_table, shape, draft)
     state = _ScanState(shape, draft)
-    for line in lines[:end]:
+    for line in card_table:
         _read_line(state, line)
-    _add_card(state)  # the last card's record, which may be truncated
-    ends_too_early = shape.ends_with_processes or end < title_position or not state.is_closed or is_cut_in_rule(lines)
-    if title_position == len(lines) and ends_too_early:
+    _add_card(state)  # the last card, whose lines may be truncated
+    is_truncated = title_position == len(lines) and (
+        shape.ends_with_processes or len(card_table) < title_position or not state.is_closed or ends_inside_rule(lines)
+    )
+    if is_truncated:
         draft.is_cut = True
         draft.problems.insert(0, Problem(lines[-1].where, CUT_TABLE))
     elif not state.headings:
@@ -92,11 +92,15 @@ def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Se
     return lines[title_position:]
 
 
-def is_cut_in_rule(lines: Sequence[Line]) -> bool:
+def _is_other_title(line: Line, shape: CardTableShape) -> bool:
+    return line.ended and line.text.strip("| \t").lower() in shape.other_titles
+
+
+def ends_inside_rule(lines: Sequence[Line]) -> bool:
     """Return whether the text ends inside a horizontal rule."""
-    rules = [len(line.text.strip()) for line in lines if is_rule(line.text)]
+    rule_lengths = [len(line.text.strip()) for line in lines if is_rule(line.text)]
     last_line = lines[-1]
-    return not last_line.ended and is_rule(last_line.text) and len(last_line.text.strip()) < max(rules)
+    return not last_line.ended and is_rule(last_line.text) and len(last_line.text.strip()) < max(rule_lengths)
 
 
 def _read_versions(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> None:
@@ -118,11 +122,11 @@ def _is_first_heading(line: Line, shape: CardTableShape) -> bool:
     if not line.ended or not 1 <= line.text.count("|") <= _MAX_CELLS:
         return False
     text = line.text[:_MAX_LINE_LENGTH].lower()
-    if not all(name.split(" ", 1)[0] in text for name in shape.opening):
+    if not all(name.split(" ", 1)[0] in text for name in shape.required_headings):
         return False  # this cheap check excludes most lines
     all_headings = frozenset(shape.columns)
     headings = {name for cell in _split_cells(text, has_border=True) for name in headings_in(cell, all_headings)}
-    return shape.opening <= headings
+    return shape.required_headings <= headings
 
 
 def _read_line(state: _ScanState, line: Line) -> None:
@@ -132,10 +136,10 @@ def _read_line(state: _ScanState, line: Line) -> None:
     if is_rule(line.text):
         is_between_cards = bool(state.shape.separator) and state.shape.separator in line.text
         state.is_closed = bool(state.headings) and not state.is_in_headings and not is_between_cards
-        _end_record(state)
+        _end_card(state)
         state.is_in_headings = False
     elif _is_first_heading(line, state.shape):
-        _end_record(state)
+        _end_card(state)
         state.headings, state.is_in_headings, state.is_closed = [], True, False
         state.has_border = text.startswith("|") and text.endswith("|")
         _add_headings(state, line)
@@ -147,10 +151,10 @@ def _read_line(state: _ScanState, line: Line) -> None:
     elif state.headings and not _is_expected(text, state.shape):
         state.draft.add_problem(line.where, not_understood(line.text))
     elif not state.headings and not _is_expected(text, state.shape) and "|" not in text:
-        _report_error_or_warning(state.draft, line)
+        _report_if_error(state.draft, line)
 
 
-def _report_error_or_warning(draft: Draft, line: Line) -> None:
+def _report_if_error(draft: Draft, line: Line) -> None:
     if any(word in line.text.lower() for word in ("error", "warn", "fail")):
         draft.add_problem(line.where, quote(line.text))
 
@@ -180,18 +184,19 @@ def _add_headings(state: _ScanState, line: Line) -> None:
 
 
 def _starts_card(state: _ScanState, line: Line) -> bool:
-    cells = [texts for _, texts in _read_row(state, line, 0) if texts is not None]
+    cells = [pairs for _, pairs in _read_row(state, line, 0) if pairs is not None]
     return bool(cells and cells[0]) and (_index_in(cells) is not None or _has_address(cells))
 
 
 def _add_row(state: _ScanState, line: Line) -> None:
-    is_full = len(state.rows) >= len(state.headings)
-    if state.shape.wraps_models and not is_full and state.rows and (model_rest := _wrapped_model(state, line)):
+    line_count = len(state.card_lines)
+    is_full = line_count >= len(state.headings)
+    if state.shape.wraps_models and not is_full and line_count and (model_rest := _wrapped_model(state, line)):
         state.model_rest.append(model_rest)
         return
-    if is_full or (state.rows and _fits_headings(state, line, 0) and not _fits_headings(state, line, len(state.rows))):
-        _end_record(state)
-    state.rows.append(line)
+    if is_full or (line_count and _fits_headings(state, line, 0) and not _fits_headings(state, line, line_count)):
+        _end_card(state)
+    state.card_lines.append(line)
 
 
 def _wrapped_model(state: _ScanState, line: Line) -> str:
@@ -204,7 +209,7 @@ def _wrapped_model(state: _ScanState, line: Line) -> str:
         or len(filled_positions) != 1
         or filled_positions[0] >= len(first_heading_readers)
         or len(cells) < len(first_heading_readers)
-        or _fits_headings(state, line, len(state.rows))
+        or _fits_headings(state, line, len(state.card_lines))
     ):
         return ""
     reader = first_heading_readers[filled_positions[0]]
@@ -212,11 +217,10 @@ def _wrapped_model(state: _ScanState, line: Line) -> str:
 
 
 def _fits_headings(state: _ScanState, line: Line, heading_index: int) -> bool:
-    return all(texts is not None for _, texts in _read_row(state, line, heading_index))
+    return all(pairs is not None for _, pairs in _read_row(state, line, heading_index))
 
 
 def _read_row(state: _ScanState, line: Line, heading_index: int) -> _Row:
-    """Return (reader, texts) for each cell. `texts` is None if the cell does not fit its headings."""
     readers = state.headings[heading_index]
     cells = _split_cells(line.text[:_MAX_LINE_LENGTH], has_border=state.has_border)
     is_complete = line.ended or line.text.rstrip().endswith("|")
@@ -234,48 +238,49 @@ def _read_row(state: _ScanState, line: Line, heading_index: int) -> _Row:
     return row
 
 
-def _end_record(state: _ScanState) -> None:
+def _end_card(state: _ScanState) -> None:
     absence = Absent.NOT_REPORTED
-    if state.rows and len(state.rows) < len(state.headings):
-        text = f"the card has only {len(state.rows)} of {len(state.headings)} lines, so only the first line is read"
-        state.draft.add_problem(state.rows[0].where, text)
-        state.rows, absence = state.rows[:1], Absent.NOT_UNDERSTOOD
+    lines = state.card_lines
+    if lines and len(lines) < len(state.headings):
+        text = f"the card has only {len(lines)} of {len(state.headings)} lines, so only the first line is read"
+        state.draft.add_problem(lines[0].where, text)
+        state.card_lines, absence = lines[:1], Absent.NOT_UNDERSTOOD
     _add_card(state, absence)
 
 
 def _add_card(state: _ScanState, absence: Absent = Absent.NOT_REPORTED) -> None:
-    """Add a card to the draft, with `absence` for each missing metric."""
-    rows, state.rows = state.rows, []
+    """Add the current card to the draft, with `absence` for each missing metric."""
+    lines, state.card_lines = state.card_lines, []
     model_rest, state.model_rest = state.model_rest, []
-    if not rows:
+    if not lines:
         return
-    rows_read = [(line, _read_row(state, line, heading_index)) for heading_index, line in enumerate(rows)]
-    index = _index_in(texts for _, row in rows_read for _, texts in row if texts is not None)
+    rows = [_read_row(state, line, heading_index) for heading_index, line in enumerate(lines)]
+    index = _index_in(pairs for row in rows for _, pairs in row if pairs is not None)
     if index is None:
         state.draft.has_gaps = True
-        if rows[0].ended:
-            state.draft.add_problem(rows[0].where, not_a_row(rows[0].text))
+        if lines[0].ended:
+            state.draft.add_problem(lines[0].where, not_a_row(lines[0].text))
         return
     if state.draft.has_device(index):
-        state.draft.add_problem(rows[0].where, listed_twice(f"card {index}"))
+        state.draft.add_problem(lines[0].where, listed_twice(f"card {index}"))
         return
     device = state.draft.device(index)
-    for line, row in rows_read:
+    for line, row in zip(lines, rows, strict=True):
         _store_row(state.draft, device, line, _with_model_rest(row, model_rest))
     for target in _targets_accepting_any_text([reader for readers in state.headings for reader in readers if reader]):
         if not state.draft.has_reading(device, target):
             state.draft.set_value(device, target, absence)
 
 
-def _index_in(cells: Iterable[TargetTexts]) -> int | None:
-    for cell in cells:
-        for targets, text in cell:
+def _index_in(cells: Iterable[TargetTextPairs]) -> int | None:
+    for pairs in cells:
+        for targets, text in pairs:
             if any(target.kind == "identity" and target.key == "index" for target in targets):
                 return units.integer(text)
     return None
 
 
-def _has_address(cells: Iterable[TargetTexts]) -> bool:
+def _has_address(cells: Iterable[TargetTextPairs]) -> bool:
     return any(_BUS_ID in targets and bus_address(text) for pairs in cells for targets, text in pairs)
 
 
@@ -289,19 +294,19 @@ def _with_model_rest(row: _Row, model_rest: Sequence[str]) -> _Row:
 
 def _store_row(draft: Draft, device: int, line: Line, row: _Row) -> None:
     has_mismatch = False
-    for reader, texts in row:
-        if texts is None:
+    for reader, pairs in row:
+        if pairs is None:
             has_mismatch = True
             for target in _targets_accepting_any_text([reader] if reader else []):
                 draft.set_value(device, target, Absent.NOT_UNDERSTOOD)
-        for targets, text in texts or ():
+        for targets, text in pairs or ():
             draft.store(device, targets, text, line.where)
     if has_mismatch:
         draft.add_problem(line.where, f"cells do not match their headings: {quote(line.text)}")
 
 
 def _targets_accepting_any_text(readers: Sequence[CellReader]) -> list[Target]:
-    """Return the targets that produce a reading for every text, even an unknown one."""
+    """Return the targets that turn any text, even an unknown word, into a reading."""
     targets = [target for reader in readers for target in _all_targets(reader)]
     states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in targets)]
     return [target for target in targets if target.accepts_any_text] + states

@@ -34,7 +34,7 @@ _TABLE = CardTableShape(
         "mode": column(patterns.WORD, fact("mode")),
         "compute-mode": column(patterns.NAME, fact("compute_mode")),
     },
-    opening=frozenset({"card", "name", "firmware"}),
+    required_headings=frozenset({"card", "name", "firmware"}),
     banner=re.compile(r"\bCNMON[ \t]{1,8}v?[0-9]"),
     versions=(
         ("tool_version", re.compile(r"\bCNMON[ \t]{1,8}v?([0-9]\S{0,40})(?=\s)")),
@@ -49,7 +49,7 @@ _GENERATIONS = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATI
 _LIST = CardListShape(
     card_heading=re.compile(r"Card[ \t]{0,40}:?[ \t]{0,8}([0-9]{1,4})\Z"),
     card_targets=(identity("index"),),
-    keys={
+    targets_by_key={
         ("*", "product name"): (identity("model"),),
         ("*", "driver"): (identity("driver"),),
         ("*", "firmware"): (fact("firmware"),),

@@ -38,7 +38,7 @@ _TABLE = CardTableShape(
         "dused": column(patterns.PERCENT, metric("utilization_ratio")),
         "sn": column(patterns.WORD, identity("serial")),
     },
-    opening=frozenset({"dev", "name", "bus-id"}),
+    required_headings=frozenset({"dev", "name", "bus-id"}),
     banner=_VERSION,
     versions=(("tool_version", _VERSION), ("driver", re.compile(r"Driver Ver:[ \t]{0,8}([0-9]\S{0,40})(?=\s)"))),
     lists_processes=False,
@@ -60,7 +60,7 @@ _MONITOR = MonitorShape(
 _LIST = CardListShape(
     card_heading=re.compile(r"DEV ID[ \t]{1,8}([0-9]{1,4})\Z"),
     card_targets=(identity("index"),),
-    keys={
+    targets_by_key={
         ("driver info", "ver"): (identity("driver"),),
         ("device info", "dev name"): (identity("model"),),
         ("device info", "dev uuid"): (identity("uuid"),),

@@ -26,7 +26,7 @@ _TABLE = CardTableShape(
         "clock-sm": column(patterns.CLOCK, metric("clock_hertz", "sm")),
         "clock-mem": column(patterns.CLOCK, metric("clock_hertz", "memory")),
     },
-    opening=frozenset({"gpu", "name", "clock-sm"}),
+    required_headings=frozenset({"gpu", "name", "clock-sm"}),
     banner=re.compile(r"\bIX-ML:[ \t]{0,8}[0-9]"),
     versions=(
         ("tool_version", re.compile(r"\bIX-ML:[ \t]{0,8}([0-9]\S{0,40})(?=\s)")),
@@ -77,7 +77,7 @@ _QUERY = QueryShape(
 _LOG = CardListShape(
     card_heading=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),
     card_targets=(identity("bus_id"),),
-    keys={
+    targets_by_key={
         ("gpu", "product_name"): (identity("model"),),
         ("gpu", "serial"): (identity("serial"),),
         ("gpu", "uuid"): (identity("uuid"),),
@@ -112,7 +112,7 @@ _LOG = CardListShape(
         {("utilization", "memory_util"), *(("power_readings", f"{what}board_power_{end}") for what, end in (("", "draw"), ("current_", "limit")))}
     ),
     ignored_sections=frozenset({"ixsmi_log", "pci", "pci_gpu_link_info", "ecc_errors", "processes"}),
-    header_facts={"driver_version": "driver"},
+    fact_by_header_key={"driver_version": "driver"},
     count_key="attached_gpus",
 )  # fmt: skip
 
@@ -122,7 +122,7 @@ _NAMES = CardListShape(
         r"GPU[ \t]{1,4}([0-9]{1,4})[ \t]{0,4}:[ \t]{1,8}(Iluvatar \S.{0,60}?)[ \t]{1,8}\(UUID:[ \t]{0,4}([0-9A-Za-z-]{1,64})\)\Z"
     ),
     card_targets=(identity("index"), identity("model"), identity("uuid")),
-    keys={},
+    targets_by_key={},
 )
 
 _TOOL = Tool(

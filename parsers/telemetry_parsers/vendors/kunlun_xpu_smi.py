@@ -27,7 +27,7 @@ _TABLE = CardTableShape(
         "xpu-util": column(patterns.PERCENT, metric("utilization_ratio")),
         "sr-iov m.": column(patterns.NAME, fact("sr_iov")),
     },
-    opening=frozenset({"xpu", "name", "bus-id"}),
+    required_headings=frozenset({"xpu", "name", "bus-id"}),
     banner=re.compile(r"\bXPU-SMI\b.{1,80}\bXPU-RT Version:"),
     versions=(
         ("tool_version", re.compile(r"\bXPU-SMI[ \t]{1,8}([0-9]\S{0,40})(?=\s)")),
@@ -70,16 +70,16 @@ _ADDRESS = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z"
 _LIST = CardListShape(
     card_heading=re.compile(f"XPU {_ADDRESS}"),
     card_targets=(identity("bus_id"),),
-    keys={key: targets for key, _, targets in _TARGETS_BY_KEYS},
+    targets_by_key={key: targets for key, _, targets in _TARGETS_BY_KEYS},
     ignored=frozenset({*(("", key) for key in ("product brand", "pcie id")), ("ecc mode", "pending"), ("xpu link info", "")}),
     ignored_sections=frozenset({"firmware version", "pci", "l3 usage", "ecc errors", "aggregate", "processes"}),
-    header_facts={"driver version": "driver"},
+    fact_by_header_key={"driver version": "driver"},
     count_key="attached xpus",
 )  # fmt: skip
 _LOG = CardListShape(
     card_heading=re.compile(f"xpu {_ADDRESS}"),
     card_targets=(identity("bus_id"),),
-    keys={key: targets for _, key, targets in _TARGETS_BY_KEYS},
+    targets_by_key={key: targets for _, key, targets in _TARGETS_BY_KEYS},
     ignored=frozenset(
         {
             *(("xpu", key) for key in ("product_brand", "oam_id", "accounted_processes")), ("ecc_mode", "pending_ecc"),
@@ -92,7 +92,7 @@ _LOG = CardListShape(
             "supported_xpu_target_temp", "processes", "accounted_processes",
         }
     ),
-    header_facts={"driver_version": "driver"},
+    fact_by_header_key={"driver_version": "driver"},
     count_key="attached_xpus",
 )  # fmt: skip
 

@@ -45,7 +45,7 @@ _TABLE = CardTableShape(
         "pwr:usage/cap": column(patterns.WATTS_PAIR, _POWER, _CAP),
         "gpu-state": column(patterns.NAME, STATE),
     },
-    opening=frozenset({"gpu", "name", "bus-id", "gpu-util"}),
+    required_headings=frozenset({"gpu", "name", "bus-id", "gpu-util"}),
     banner=re.compile(r"\b(?:MX|HT)-SMI[ \t]{1,8}v?[0-9]"),
     versions=(
         (
@@ -83,7 +83,7 @@ _BOARD_SENSORS = ("drmos_soc", "drmos_core", "tdiode")
 _LIST = CardListShape(
     card_heading=re.compile(r"GPU#([0-9]{1,4})[ \t]{1,20}(\S{1,40}(?: \S{1,40}){0,4})[ \t]{1,20}([0-9a-fA-F:.]{6,20})\Z"),
     card_targets=(identity("index"), identity("model"), identity("bus_id")),
-    keys={
+    targets_by_key={
         ("chip temperature", "hotspot"): only("temperature_celsius", "hotspot"),
         ("chip temperature", "soc"): only("temperature_celsius", "soc"),
         ("board temperature", "air-inlet"): only("temperature_celsius", "board"),
@@ -147,7 +147,7 @@ _LIST = CardListShape(
             "vpue power state", "vpud power state", "hbm power state", "pci power state",
         }
     ),
-    header_facts={"mx-smi version": "tool_version", "ht-smi version": "tool_version"},
+    fact_by_header_key={"mx-smi version": "tool_version", "ht-smi version": "tool_version"},
     count_key="attached gpus",
     ignored_suffix=re.compile(r"[ \t]{0,4}\(sensor[0-9]{1,3}\)\Z"),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, field
-from telemetry_parsers.like_nvidia_smi.table import is_cut_in_rule
+from telemetry_parsers.like_nvidia_smi.table import ends_inside_rule
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target
@@ -93,7 +93,7 @@ def _ignore_device(grid: _GridState, line: Line) -> None:
 
 def _finish_grids(grid: _GridState, lines: Sequence[Line]) -> None:
     _store_label(grid)
-    if lines and (not grid.is_after_rule or is_cut_in_rule(lines)) and not grid.draft.is_cut:
+    if lines and (not grid.is_after_rule or ends_inside_rule(lines)) and not grid.draft.is_cut:
         grid.draft.is_cut = True
         grid.draft.add_problem(lines[-1].where, "the text ends inside this line; more lines may be missing")
     for device, states in grid.states.items():

@@ -20,7 +20,7 @@ TABLE = CardTableShape(
         **nvidia_smi_columns("name", "persistence-m", "bus-id", "disp.a", "volatile uncorr. ecc", "fan", "temp"),
         **nvidia_smi_columns("pwr:usage/cap", "memory-usage", "gpu-util", "compute m."),
     },
-    opening=frozenset({"gpu", "name", "bus-id", "volatile uncorr. ecc"}),
+    required_headings=frozenset({"gpu", "name", "bus-id", "volatile uncorr. ecc"}),
     banner=_VERSION,
     versions=(("tool_version", _VERSION), ("driver", re.compile(r"Driver:[ \t]{0,8}(\S{1,60})(?=\s)"))),
     wraps_models=True,

@@ -37,7 +37,7 @@ _COLUMNS: Mapping[str, Column] = {
 }
 TABLE = CardTableShape(
     columns=_COLUMNS,
-    opening=frozenset({"id", "name"}),
+    required_headings=frozenset({"id", "name"}),
     # The version must follow the name, because the tool also prints its name before error texts.
     banner=re.compile(r"\bmthreads-gmi:[ \t]{0,8}[0-9]"),
     versions=(

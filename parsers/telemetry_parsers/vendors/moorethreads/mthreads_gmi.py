@@ -49,7 +49,7 @@ _NAMES = CardListShape(
         r"\(UUID[ \t]{0,4}:[ \t]{0,4}(?!GPU-|MIG-)([0-9A-Za-z/-]{1,64})\)\Z"
     ),
     card_targets=(identity("index"), identity("model"), identity("uuid")),
-    keys={},
+    targets_by_key={},
 )
 _VERSION = re.compile(
     r"[ \t]{0,8}mthreads-gmi version[ \t]{0,8}:?[ \t]{0,8}([0-9][^\s]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
