@@ -10,9 +10,8 @@ from telemetry_parsers.library_answers import DeviceDraft, error_in, integer, ma
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Plain, Process, Value
 from telemetry_parsers.ownership import ProcessKind
-from telemetry_parsers.vendors.nvidia.nvml.tables import NOT_SUPPORTED_CODE
 
-_PROFILE_MARK = " MIG "
+_PROFILE_SEPARATOR = " MIG "
 _ARCHITECTURES = MappingProxyType(
     {
         2: "kepler",
@@ -49,27 +48,27 @@ _WORD_FACTS: tuple[tuple[str, str, Mapping[int, str]], ...] = (
 )
 
 
-def capability(recorded: dict[str, Plain]) -> tuple[int, int] | None:
+def capability(record: dict[str, Plain]) -> tuple[int, int] | None:
     """Return the compute capability, such as (9, 0)."""
-    version = recorded.get("compute_capability")
+    version = record.get("compute_capability")
     major, minor = integer(part_of(version, 0)), integer(part_of(version, 1))
     return None if major is None or minor is None else (major, minor)
 
 
-def is_integrated(recorded: dict[str, Plain]) -> bool:
+def is_integrated(record: dict[str, Plain]) -> bool:
     """Return whether the GPU shares a chip and memory with a CPU."""
-    return capability(recorded) in _INTEGRATED_CAPABILITIES
+    return capability(record) in _INTEGRATED_CAPABILITIES
 
 
-def power_kind(recorded: dict[str, Plain]) -> str | None:
-    """Return the kind of the main power, or None if unknown."""
-    fields, calls = mapping(recorded.get("fields")), mapping(recorded.get("calls"))
+def power_kind(record: dict[str, Plain]) -> str | None:
+    """Return whether the main power is an `average` or an `instant` value, or None if unknown."""
+    fields, calls = mapping(record.get("fields")), mapping(record.get("calls"))
     if "PowerUsage" in calls and error_in(calls["PowerUsage"]) is None:
-        version = capability(recorded)
+        version = capability(record)
         # PowerUsage returns the average since Ampere, except on GA100 (capability 8.0).
         return None if version is None else "average" if version > (8, 0) else "instant"
     # If a card has ever reported an average, the main power reading remains the average.
-    if recorded.get("has_power_average") is True and "power_average" in fields:
+    if record.get("has_power_average") is True and "power_average" in fields:
         return "average"
     for name, kind in (("power_average", "average"), ("power_instant", "instant")):
         if fields.get(name) is not None and error_in(fields[name]) is None:
@@ -77,26 +76,26 @@ def power_kind(recorded: dict[str, Plain]) -> str | None:
     return None
 
 
-def instance_facts(recorded: dict[str, Plain]) -> Iterator[tuple[str, str]]:
-    """Yield a MIG instance's facts: its profile and instance ids."""
-    _, separator, profile = (text(recorded.get("name")) or "").partition(_PROFILE_MARK)
+def instance_facts(record: dict[str, Plain]) -> Iterator[tuple[str, str]]:
+    """Yield the facts of a MIG instance: its profile, GPU instance id and compute instance id."""
+    _, separator, profile = (text(record.get("name")) or "").partition(_PROFILE_SEPARATOR)
     if separator and profile.strip():
         yield "profile", profile.strip()
     for name in ("gpu_instance", "compute_instance"):
-        instance_id = integer(recorded.get(name))
+        instance_id = integer(record.get(name))
         if instance_id is not None:
             yield name, str(instance_id)
 
 
-def gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[tuple[str, str]]:
+def gpu_facts(record: dict[str, Plain], node: dict[str, Plain]) -> Iterator[tuple[str, str]]:
     """Yield the facts of a GPU, such as its architecture and modes."""
-    calls = mapping(recorded.get("calls"))
-    version = capability(recorded)
+    calls = mapping(record.get("calls"))
+    version = capability(record)
     cuda = integer(node.get("cuda"))
     facts = {
-        "power_kind": power_kind(recorded),
+        "power_kind": power_kind(record),
         "compute_capability": None if version is None else f"{version[0]}.{version[1]}",
-        "memory_kind": "unified" if is_integrated(recorded) else None,
+        "memory_kind": "unified" if is_integrated(record) else None,
         "cuda_version": f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
         **{name: text(calls[call]) for name, call in _TEXT_FACTS if call in calls},
         **{name: _format_integer(calls[call]) for name, call in _NUMBER_FACTS if call in calls},
@@ -116,9 +115,9 @@ def _format_integer(answer: Plain) -> str | None:
 
 
 def _single_bit_position(answer: Plain) -> str | None:
-    """Return the position of the only bit that is set, or None."""
-    nodes = integer(part_of(answer, 0), 1 << 64)
-    return str(nodes.bit_length() - 1) if nodes and nodes & (nodes - 1) == 0 else None
+    """Return the position of the only set bit, or None unless exactly one bit is set."""
+    bits = integer(part_of(answer, 0), 1 << 64)
+    return str(bits.bit_length() - 1) if bits and bits & (bits - 1) == 0 else None
 
 
 def _mode_facts(name: str, answer: Plain) -> Iterator[tuple[str, str]]:
@@ -155,30 +154,32 @@ _MAX_PERCENT = 100
 # (PID, GPU instance id, compute instance id)
 _ProcessKey = tuple[int, int | None, int | None]
 # If a process is in several lists, the last kind in this order is used.
-_KINDS: Mapping[str, ProcessKind] = {"Graphics": "graphics", "Compute": "compute", "MPSCompute": "mps"}
-_RANKS = {kind: rank for rank, kind in enumerate(_KINDS.values())}
+_KIND_BY_LIST: Mapping[str, ProcessKind] = {"Graphics": "graphics", "Compute": "compute", "MPSCompute": "mps"}
+_RANK_BY_KIND = {kind: rank for rank, kind in enumerate(_KIND_BY_LIST.values())}
 
 
 def read_processes(
     answer: Plain, utilization: Plain, device_draft: DeviceDraft, *, is_unified: bool = False
 ) -> tuple[Process, ...]:
-    """Return a device's processes, and store their count."""
+    """Return a device's processes. Store their count and, if `is_unified`, their total memory."""
     processes: dict[_ProcessKey, Process] = {}
     lists = mapping(answer).items()
-    values = [
+    lengths = [
         _read_list(kind, entries, processes, device_draft) for kind, entries in lists if error_in(entries) is None
     ]
-    failures = [_absence_of_list(kind, error, device_draft) for kind, error in lists if error_in(error) is not None]
-    absences = [value for value in (*values, *failures) if isinstance(value, Absent)]
-    if not values and not absences:
+    failures = [
+        device_draft.absence_of(error, f"{kind} processes") for kind, error in lists if error_in(error) is not None
+    ]
+    absences = [value for value in (*lengths, *failures) if isinstance(value, Absent)]
+    if not lengths and not absences:
         return ()
-    count: Value = float(len(processes)) if values else Absent.NOT_SUPPORTED
-    result = next((absence for absence in absences if absence is not Absent.NOT_SUPPORTED), count)
-    device_draft.add("processes", result, source="processes")
+    known_count: Value = float(len(processes)) if lengths else Absent.NOT_SUPPORTED
+    count = next((absence for absence in absences if absence is not Absent.NOT_SUPPORTED), known_count)
+    device_draft.add("processes", count, source="processes")
     if is_unified:
-        reported_bytes = [used for process in processes.values() if (used := process.memory_used_bytes) is not None]
-        total = float(sum(reported_bytes)) if len(reported_bytes) == len(processes) else Absent.NOT_REPORTED
-        device_draft.add("memory_processes_bytes", result if isinstance(result, Absent) else total, source="processes")
+        known_bytes = [used for process in processes.values() if (used := process.memory_used_bytes) is not None]
+        total = float(sum(known_bytes)) if len(known_bytes) == len(processes) else Absent.NOT_REPORTED
+        device_draft.add("memory_processes_bytes", count if isinstance(count, Absent) else total, source="processes")
     return _with_utilization(tuple(processes.values()), utilization)
 
 
@@ -194,21 +195,15 @@ def _with_utilization(processes: tuple[Process, ...], samples: Plain) -> tuple[P
 
 
 def _utilization_sample(sample: Plain) -> tuple[int, float | None] | None:
-    """Return the PID and the ratio of a sample, or None."""
+    """Return (PID, ratio), or None if the sample is invalid."""
     if not isinstance(sample, list) or len(sample) != 2:
         return None
     pid, percent = integer(sample[0], _MAX_PID + 1), integer(sample[1], _MAX_PERCENT + 1)
     return None if not pid else (pid, None if percent is None else percent / _MAX_PERCENT)
 
 
-def _absence_of_list(kind: str, error: Plain, device_draft: DeviceDraft) -> Absent:
-    """Return why a list of processes is absent, and report an unexpected error."""
-    if error_in(error) == NOT_SUPPORTED_CODE:
-        return Absent.NOT_SUPPORTED
-    return device_draft.absence_of(error, f"{kind} processes")
-
-
 def _read_list(kind: str, answer: Plain, processes: dict[_ProcessKey, Process], device_draft: DeviceDraft) -> Value:
+    """Add the entries of a list to `processes`. Return their number, or an `Absent` value for an invalid list."""
     if not isinstance(answer, list) or len(answer) > _MAX_ENTRIES:
         return Absent.NOT_UNDERSTOOD
     entries = [_read_entry(kind, entry, device_draft) for entry in answer]
@@ -224,7 +219,9 @@ def _read_list(kind: str, answer: Plain, processes: dict[_ProcessKey, Process], 
 def _merge_processes(previous: Process, process: Process) -> Process:
     memory = process.memory_used_bytes if previous.memory_used_bytes is None else previous.memory_used_bytes
     return replace(
-        previous, memory_used_bytes=memory, kind=max(previous.kind, process.kind, key=lambda kind: _RANKS.get(kind, -1))
+        previous,
+        memory_used_bytes=memory,
+        kind=max(previous.kind, process.kind, key=lambda kind: _RANK_BY_KIND.get(kind, -1)),
     )
 
 
@@ -239,12 +236,12 @@ def _read_entry(kind: str, entry: Plain, device_draft: DeviceDraft) -> tuple[_Pr
     instance = "" if key[1] is None else str(key[1])
     used = _used_bytes(kind, memory, device_draft)
     return key, Process(
-        device_draft.device, pid, text(entry[1]) or "", used, kind=_KINDS.get(kind, ""), instance=instance
+        device_draft.device, pid, text(entry[1]) or "", used, kind=_KIND_BY_LIST.get(kind, ""), instance=instance
     )
 
 
 def _used_bytes(kind: str, memory: Value, device_draft: DeviceDraft) -> float | None:
-    """Return a process's memory, or None if it is unknown or impossible."""
+    """Return the memory that a process uses, or None if the value is absent or impossible."""
     if isinstance(memory, Absent):
         return None
     used = in_range(BY_KEY["memory_used_bytes"], memory)

@@ -24,7 +24,7 @@ from telemetry_parsers.vendors.nvidia.nvml.tables import NVML
 
 SOURCE = NVML.source
 _NO_PERMISSION = 4
-_LOST_REASON_BY_CODE = {
+_LOST_REASON_BY_ERROR = {
     15: "the GPU is lost (it fell off the bus, or its driver no longer uses it); the daemon looks for it again",
     16: "the GPU must be reset before it can be used: nvidia-smi --gpu-reset",
 }
@@ -59,15 +59,15 @@ def _report_on_output(output: Output) -> Report:
     unopened_gpus = items(answer.node.get("unseen"))
     _report_unopened(unopened_gpus, draft)
     if not draft.device_count():
-        return _report_without_gpus(unopened_gpus, draft.report())
+        return _report_on_no_gpus(unopened_gpus, draft.report())
     readings.read_events(answer.data.get("events"), draft)
     return draft.report("data")
 
 
 def _has_gpm(gpu: Plain) -> bool:
     """Return whether the GPU or one of its instances has results of GPM (performance counters)."""
-    recorded = mapping(gpu)
-    records = (recorded, *map(mapping, items(recorded.get("instances"))))
+    gpu_record = mapping(gpu)
+    records = (gpu_record, *map(mapping, items(gpu_record.get("instances"))))
     return any(mapping(record.get("gpm")) and error_in(record["gpm"]) is None for record in records)
 
 
@@ -76,7 +76,7 @@ def _read_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> No
     device_draft = DeviceDraft(NVML, draft, draft.add_device(device), f"GPU {device.bus_id or device.index}")
     if not device.up:
         code = error_in(gpu["lost"])
-        reason = _LOST_REASON_BY_CODE.get(code or 0, "the GPU no longer answers; the daemon looks for it again")
+        reason = _LOST_REASON_BY_ERROR.get(code or 0, "the GPU no longer answers; the daemon looks for it again")
         device_draft.add_problem(f"{reason} (NVML error {quote(str(code))})")
     readings.read_gpu(gpu, device_draft)
     if isinstance(gpu.get("watched"), bool):
@@ -99,25 +99,25 @@ def _read_instance(instance: dict[str, Plain], parent: Device, parent_draft: Dev
     _read_links_and_processes(instance, device_draft)
 
 
-def _read_links_and_processes(recorded: dict[str, Plain], device_draft: DeviceDraft) -> None:
-    if "links" in recorded:
-        readings.read_links(recorded["links"], device_draft)
-    if "processes" in recorded:
-        utilization = recorded.get("process_utilization")
-        is_unified = devices.is_integrated(recorded)
-        processes = devices.read_processes(recorded["processes"], utilization, device_draft, is_unified=is_unified)
+def _read_links_and_processes(record: dict[str, Plain], device_draft: DeviceDraft) -> None:
+    if "links" in record:
+        readings.read_links(record["links"], device_draft)
+    if "processes" in record:
+        utilization = record.get("process_utilization")
+        is_unified = devices.is_integrated(record)
+        processes = devices.read_processes(record["processes"], utilization, device_draft, is_unified=is_unified)
         device_draft.draft.processes += processes
 
 
 def _report_unopened(unopened_gpus: list[Plain], draft: Draft) -> None:
-    """Report the GPUs that NVML counts but cannot open."""
+    """Report the GPUs that NVML counts but cannot open, except those that this user may not open."""
     for entry in unopened_gpus:
         index, code = integer(part_of(entry, 0)), integer(part_of(entry, 1))
         if code != _NO_PERMISSION:
             draft.add_problem(f"GPU {index}", f"the GPU cannot be opened (NVML error {code})")
 
 
-def _report_without_gpus(unopened_gpus: list[Plain], report: Report) -> Report:
+def _report_on_no_gpus(unopened_gpus: list[Plain], report: Report) -> Report:
     if not unopened_gpus and not report.problems:
         return Report("no_devices", facts=report.facts)
     codes = [part_of(entry, 1) for entry in unopened_gpus]
@@ -132,7 +132,7 @@ _EXPENSIVE_POLL_SECONDS = 15.0
 
 
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
-    """Return a poll of NVML. It opens all GPUs, which wakes sleeping GPUs."""
+    """Return a poll of NVML. Each poll opens all GPUs, which wakes sleeping GPUs."""
     return Poll(name, Library(SOURCE, (name,)), tier, interval, deadline, lists_devices, wakes=True)
 
 

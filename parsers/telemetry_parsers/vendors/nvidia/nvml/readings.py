@@ -13,62 +13,62 @@ from telemetry_parsers.vendors.nvidia.nvml import devices, tables
 from telemetry_parsers.vendors.nvidia.nvml.tables import LINK_METRICS
 
 # Models whose energy counter includes the whole module with CPU and memory (ml-energy/zeus #172).
-_MODULE_WIDE_ENERGY = ("GH200",)
+_MODELS_WITH_MODULE_ENERGY = ("GH200",)
 _ENERGY = "total_energy_consumption"
 _MEMORY_TEMPERATURE = "memory_temp"
-_REASONS = "clocks event reasons"
+_REASONS_SOURCE = "clocks event reasons"
 # The label of a total over all links or over all error locations.
 _TOTAL_LABEL = "all"
 
 
-def read_gpu(recorded: dict[str, Plain], device_draft: DeviceDraft) -> None:
+def read_gpu(record: dict[str, Plain], device_draft: DeviceDraft) -> None:
     """Store a GPU's readings from calls, fields and GPM."""
-    calls, fields = mapping(recorded.get("calls")), mapping(recorded.get("fields"))
-    _read_calls(calls, recorded, device_draft)
-    _read_fields(fields, recorded, device_draft)
-    _store_main_power(calls, fields, recorded, device_draft)
+    calls, fields = mapping(record.get("calls")), mapping(record.get("fields"))
+    _read_calls(calls, record, device_draft)
+    _read_fields(fields, record, device_draft)
+    _store_main_power(calls, fields, record, device_draft)
     _read_ecc(calls, fields, device_draft)
     _read_fans(calls, device_draft)
-    if "gpm" in recorded:
-        _read_gpm(recorded["gpm"], tables.GPM, device_draft)
+    if "gpm" in record:
+        _read_gpm(record["gpm"], tables.GPM, device_draft)
 
 
-def read_instance(recorded: dict[str, Plain], device_draft: DeviceDraft) -> None:
+def read_instance(record: dict[str, Plain], device_draft: DeviceDraft) -> None:
     """Store a MIG instance's readings from calls and GPM."""
-    _read_calls(mapping(recorded.get("calls")), recorded, device_draft)
-    if "gpm" in recorded:
-        _read_gpm(recorded["gpm"], tables.GPM_OF_INSTANCE, device_draft)
+    _read_calls(mapping(record.get("calls")), record, device_draft)
+    if "gpm" in record:
+        _read_gpm(record["gpm"], tables.GPM_OF_INSTANCE, device_draft)
 
 
-def _read_calls(calls: Mapping[str, Plain], recorded: dict[str, Plain], device_draft: DeviceDraft) -> None:
+def _read_calls(calls: Mapping[str, Plain], record: dict[str, Plain], device_draft: DeviceDraft) -> None:
     for name, answer in calls.items():
-        if name in tables.MEMORY:
-            _read_memory(name, answer, device_draft, is_unified=devices.is_integrated(recorded))
+        if name in tables.MEMORY_CALLS:
+            _read_memory(name, answer, device_draft, is_unified=devices.is_integrated(record))
         elif name in tables.CALLS:
             for row in tables.CALLS[name]:
-                _store_row(row, answer, recorded, device_draft, name)
+                _store_row(row, answer, record, device_draft, name)
         elif name in tables.REASON_CALLS:
-            _read_reasons(answer, recorded.get("supported_reasons"), device_draft)
+            _read_reasons(answer, record.get("supported_reasons"), device_draft)
         elif name == tables.PERFORMANCE_STATE:
             _read_performance_state(answer, device_draft)
-        elif not _has_special_rule(name):
+        elif not _is_read_elsewhere(name):
             device_draft.draft.add_unknown(name)
 
 
-def _store_row(row: Row, answer: Plain, recorded: dict[str, Plain], device_draft: DeviceDraft, source: str) -> None:
-    if row.metric in tables.NOT_ON_INTEGRATED and devices.is_integrated(recorded):
+def _store_row(row: Row, answer: Plain, record: dict[str, Plain], device_draft: DeviceDraft, source: str) -> None:
+    if row.metric in tables.NOT_ON_INTEGRATED and devices.is_integrated(record):
         device_draft.add(row.metric, Absent.NOT_SUPPORTED, row.label)
     else:
         device_draft.add_row(row, answer, source)
 
 
-def _has_special_rule(name: str) -> bool:
-    is_special = name == tables.POWER_USAGE or _fan_row(name) is not None
-    return is_special or name in tables.FACT_CALLS or name in tables.ECC_CALLS
+def _is_read_elsewhere(call: str) -> bool:
+    is_power_or_fan = call == tables.POWER_USAGE or _fan_row(call) is not None
+    return is_power_or_fan or call in tables.FACT_CALLS or call in tables.ECC_CALLS
 
 
 def _read_memory(name: str, answer: Plain, device_draft: DeviceDraft, *, is_unified: bool) -> None:
-    """Store the memory. It is absent if the GPU shares the host's memory."""
+    """Store the memory readings. They are absent if the GPU shares the host's memory."""
     is_shared = is_unified or (error_in(answer) is None and part_of(answer, "total") == 0)
     for row in tables.CALLS[name]:
         if is_shared:
@@ -85,7 +85,7 @@ def _read_performance_state(answer: Plain, device_draft: DeviceDraft) -> None:
 
 def _read_reasons(answer: Plain, supported_answer: Plain, device_draft: DeviceDraft) -> None:
     """Store 1 for each active throttling reason, and 0 for the other supported reasons."""
-    value = device_draft.value(answer, _REASONS)
+    value = device_draft.value(answer, _REASONS_SOURCE)
     all_bits = sum(tables.THROTTLE_REASONS) | tables.IDLE_REASON
     if not isinstance(value, Absent) and (value < 0 or int(value) & all_bits == all_bits):
         value = Absent.IMPLAUSIBLE  # a value with all known bits set is a placeholder
@@ -95,54 +95,53 @@ def _read_reasons(answer: Plain, supported_answer: Plain, device_draft: DeviceDr
     for bit, word in tables.THROTTLE_REASONS.items():
         if (expected_bits | active_bits) & bit:
             state = value if isinstance(value, Absent) else float(active_bits & bit != 0)
-            device_draft.add("throttled", state, word, _REASONS)
+            device_draft.add("throttled", state, word, _REASONS_SOURCE)
     unknown_bits = active_bits & ~all_bits
     if unknown_bits:
-        device_draft.add_problem(f"{_REASONS}: unknown bits {unknown_bits:#x}")
+        device_draft.add_problem(f"{_REASONS_SOURCE}: unknown bits {unknown_bits:#x}")
 
 
-def _read_fields(fields: Mapping[str, Plain], recorded: dict[str, Plain], device_draft: DeviceDraft) -> None:
+def _read_fields(fields: Mapping[str, Plain], record: dict[str, Plain], device_draft: DeviceDraft) -> None:
     for name, answer in fields.items():
         row = tables.FIELDS.get(name)
         if name == tables.RECOVERY_FIELD:
-            _read_recovery(answer, device_draft)
+            _read_recovery_action(answer, device_draft)
         elif row is None:
             if name not in tables.ECC_FIELDS:
                 device_draft.draft.add_unknown(name)
-        elif (reason := _absence_of_field(name, answer, fields.get("power_average"), recorded)) is not None:
-            device_draft.add(row.metric, reason, row.label)
+        elif (absence := _absence_of_field(name, answer, fields.get("power_average"), record)) is not None:
+            device_draft.add(row.metric, absence, row.label)
         else:
-            _store_row(row, answer, recorded, device_draft, name)
+            _store_row(row, answer, record, device_draft, name)
 
 
-def _absence_of_field(name: str, answer: Plain, average: Plain, recorded: dict[str, Plain]) -> Absent | None:
-    """Return the `Absent` value for an invalid number, or None if the number is valid."""
+def _absence_of_field(name: str, answer: Plain, average_power: Plain, record: dict[str, Plain]) -> Absent | None:
+    """Return why the number in a field must not be used, or None if it may be used."""
     if name == tables.MEMORY_POWER:
-        return _absence_of_memory_power(answer, average)
+        return _absence_of_memory_power(answer, average_power)
     is_invalid = (
         (name == _MEMORY_TEMPERATURE and answer == 0)  # 0 means that the card has no such sensor
-        or (name == _ENERGY and any(mark in (text(recorded.get("name")) or "") for mark in _MODULE_WIDE_ENERGY))
-        or (name == tables.MODULE_POWER and _is_at_most_gpu_power(answer, average))  # the field is not supported
+        or (name == _ENERGY and any(mark in (text(record.get("name")) or "") for mark in _MODELS_WITH_MODULE_ENERGY))
+        or (name == tables.MODULE_POWER and _is_at_most_gpu_power(answer, average_power))  # the field is not supported
     )
     return Absent.NOT_SUPPORTED if is_invalid else None
 
 
-def _is_at_most_gpu_power(answer: Plain, average: Plain) -> bool:
-    module, gpu = number(answer), number(average)
+def _is_at_most_gpu_power(answer: Plain, average_power: Plain) -> bool:
+    module, gpu = number(answer), number(average_power)
     return not isinstance(module, Absent) and not isinstance(gpu, Absent) and module <= gpu
 
 
-def _absence_of_memory_power(answer: Plain, average: Plain) -> Absent | None:
-    """Return why the memory's power is invalid, or None if it is valid."""
-    memory_power, card_power = number(answer), number(average)
-    if isinstance(memory_power, Absent) or memory_power < 0:
+def _absence_of_memory_power(answer: Plain, average_power: Plain) -> Absent | None:
+    memory, gpu = number(answer), number(average_power)
+    if isinstance(memory, Absent) or memory < 0:
         return None  # the value is reported unchanged
-    if isinstance(card_power, Absent):
+    if isinstance(gpu, Absent):
         return Absent.NOT_REPORTED
-    return None if 0 < memory_power < card_power else Absent.NOT_SUPPORTED
+    return None if 0 < memory < gpu else Absent.NOT_SUPPORTED
 
 
-def _read_recovery(answer: Plain, device_draft: DeviceDraft) -> None:
+def _read_recovery_action(answer: Plain, device_draft: DeviceDraft) -> None:
     value = device_draft.value(answer, tables.RECOVERY_FIELD)
     action = None if isinstance(value, Absent) else tables.RECOVERY_ACTIONS.get(int(value))
     for word in BY_KEY["recovery_action"].words:
@@ -154,10 +153,10 @@ def _read_recovery(answer: Plain, device_draft: DeviceDraft) -> None:
 
 
 def _store_main_power(
-    calls: Mapping[str, Plain], fields: Mapping[str, Plain], recorded: dict[str, Plain], device_draft: DeviceDraft
+    calls: Mapping[str, Plain], fields: Mapping[str, Plain], record: dict[str, Plain], device_draft: DeviceDraft
 ) -> None:
     """Store the main power: the average if it is available, else the instantaneous power."""
-    kind = devices.power_kind(recorded)
+    kind = devices.power_kind(record)
     if tables.POWER_USAGE in calls:
         row = Row("power_watts", over=1000)
         device_draft.add_row(row, calls[tables.POWER_USAGE], tables.POWER_USAGE)
@@ -175,35 +174,35 @@ def _read_ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], device_dr
     answers += [(row, fields[name], name) for name, row in tables.ECC_FIELDS.items() if name in fields]
     for metric in dict.fromkeys(row.metric for row, _, _ in answers):
         candidates = [(row, answer, name) for row, answer, name in answers if row.metric == metric]
-        numbers = [(row, answer, name) for row, answer, name in candidates if _has_known_counter(answer)]
-        location_numbers = [(row, answer, name) for row, answer, name in numbers if row.label != _TOTAL_LABEL]
-        for row, answer, name in location_numbers or numbers:
+        counts = [(row, answer, name) for row, answer, name in candidates if _is_number(answer)]
+        counts_by_location = [(row, answer, name) for row, answer, name in counts if row.label != _TOTAL_LABEL]
+        for row, answer, name in counts_by_location or counts:
             device_draft.add_row(row, answer, name)
-        if not numbers:
+        if not counts:
             row, answer, name = candidates[-1]
             device_draft.add_row(Row(metric, _TOTAL_LABEL), answer, name)
 
 
-def _has_known_counter(answer: Plain) -> bool:
+def _is_number(answer: Plain) -> bool:
     return error_in(answer) is None and not isinstance(number(answer), Absent)
 
 
 def _read_fans(calls: Mapping[str, Plain], device_draft: DeviceDraft) -> None:
-    answers: dict[Row, dict[str, Plain]] = {}
+    answers_by_row: dict[Row, dict[str, Plain]] = {}
     for name, answer in calls.items():
         row = _fan_row(name)
         if row is not None:
-            answers.setdefault(row, {})[name] = answer
-    for row, answers_of_row in answers.items():
-        device_draft.add_greatest(row, answers_of_row)
+            answers_by_row.setdefault(row, {})[name] = answer
+    for row, answers in answers_by_row.items():
+        device_draft.add_greatest(row, answers)
 
 
-def _fan_row(name: str) -> Row | None:
-    return tables.FAN_CALLS.get(name.partition(".")[0])
+def _fan_row(call: str) -> Row | None:
+    return tables.FAN_CALLS.get(call.partition(".")[0])
 
 
 def _read_gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], device_draft: DeviceDraft) -> None:
-    """Store the GPM values, which cover the time since the previous poll."""
+    """Store the GPM values, which are averages over the time since the previous poll."""
     values = mapping(answer)
     for name in values:
         if name not in table and name != "error":
@@ -219,7 +218,7 @@ def _read_gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], device_draft:
 _MAX_LINKS = 128
 _LINK_NUMBERS = frozenset(map(str, range(_MAX_LINKS)))
 # A sleeping link (2) counts as up, because it wakes by itself. A link with disabled traffic (3) is down.
-_LINK_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0}
+_UP_BY_LINK_STATE: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0}
 # For each metric: the possible counters and their factors, in order of preference.
 _COUNTERS: Mapping[str, tuple[tuple[str, int], ...]] = {
     "link_receive_bytes_total": (("rx_bytes", 1), ("data_rx_kib", 1024)),
@@ -251,54 +250,54 @@ def read_links(answer: Plain, device_draft: DeviceDraft) -> None:
     for link, answers in links.items():
         for name in answers.keys() - _LINK_FIELDS:
             device_draft.draft.add_unknown(f"link {name}")
-        device_draft.add("link_up", _link_state(answers.get("state"), device_draft), link, "NvLinkState")
+        device_draft.add("link_up", _link_up(answers.get("state"), device_draft), link, "NvLinkState")
     totals = mapping(mapping(answer).get("together"))
     for metric in _COUNTERS:
         _store_counter(metric, links, totals, device_draft)
 
 
-def _link_state(answer: Plain, device_draft: DeviceDraft) -> Value:
+def _link_up(answer: Plain, device_draft: DeviceDraft) -> Value:
     value = device_draft.value(answer, "NvLinkState")
-    return value if isinstance(value, Absent) else _LINK_STATES.get(int(value), Absent.NOT_UNDERSTOOD)
+    return value if isinstance(value, Absent) else _UP_BY_LINK_STATE.get(int(value), Absent.NOT_UNDERSTOOD)
 
 
 def _store_counter(
     metric: str, links: Mapping[str, dict[str, Plain]], totals: dict[str, Plain], device_draft: DeviceDraft
 ) -> None:
-    """Store a counter of each link, or the total if no link has a number."""
-    has_known_counter = False
+    """Store the counter of each link, or the total over all links if no link reports the counter."""
+    is_stored = False
     for link, answers in links.items():
-        row_and_name = _first_known_counter(metric, link, answers)
+        row_and_name = _first_counter_without_error(metric, link, answers)
         if row_and_name is not None:
             row, name = row_and_name
             device_draft.add_row(row, answers[name], f"link {link} {name}")
-            has_known_counter = True
-    if has_known_counter:
+            is_stored = True
+    if is_stored:
         return
-    row_and_name = _first_known_counter(metric, _TOTAL_LABEL, totals)
+    row_and_name = _first_counter_without_error(metric, _TOTAL_LABEL, totals)
     if row_and_name is not None:
         row, name = row_and_name
         device_draft.add_row(row, totals[name], f"all links {name}")
         return
     name = _COUNTERS[metric][0][0]
-    reasons = [
+    absences = [
         device_draft.absence_of(answers[name], name) for answers in links.values() if error_in(answers.get(name))
     ]
-    device_draft.add(metric, reasons[0] if reasons else Absent.NOT_REPORTED, _TOTAL_LABEL, "NVLink")
+    device_draft.add(metric, absences[0] if absences else Absent.NOT_REPORTED, _TOTAL_LABEL, "NVLink")
 
 
-def _first_known_counter(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:
-    """Return the row and the name of the first result with a number, or None."""
+def _first_counter_without_error(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:
+    """Return (row, counter name) for the first counter whose answer is not an error, or None."""
     for name, factor in _COUNTERS[metric]:
         answer = answers.get(name)
-        if answer is not None and error_in(answer) is None and number(answer) is not Absent.NOT_REPORTED:
+        if answer is not None and error_in(answer) is None:
             return Row(metric, link, factor), name
     return None
 
 
-def _store_link_absences(device_draft: DeviceDraft, reason: Absent) -> None:
+def _store_link_absences(device_draft: DeviceDraft, absence: Absent) -> None:
     for metric in LINK_METRICS:
-        device_draft.add(metric, reason, _TOTAL_LABEL, "NVLink")
+        device_draft.add(metric, absence, _TOTAL_LABEL, "NVLink")
 
 
 # (bus address, GPU instance id, compute instance id), with ids as decimal text
@@ -306,16 +305,16 @@ _InstanceKey = tuple[str | None, str | None, str | None]
 
 
 def read_events(answer: Plain, draft: Draft) -> None:
-    """Add the events to the draft. Each event belongs to a MIG instance or a GPU."""
+    """Add the events to the draft. Each event is assigned to its MIG instance, or else to its GPU."""
     if not items(answer):
         return
     positions: dict[_InstanceKey, int] = {}
     for position, device in enumerate(draft.devices()):
         positions.setdefault(_instance_key(device), position)
-    for recorded in items(answer):
-        event = _parse_event(mapping(recorded), positions)
+    for record in items(answer):
+        event = _parse_event(mapping(record), positions)
         if event is None:
-            count = integer(mapping(recorded).get("dropped"))
+            count = integer(mapping(record).get("dropped"))
             problem = f"{count} events were dropped, because they came too fast; they are not counted"
             draft.add_problem("events", "an event has neither an Xid nor an NVML error" if count is None else problem)
         else:
@@ -327,14 +326,14 @@ def _instance_key(device: Device) -> _InstanceKey:
     return device.bus_id, facts.get("gpu_instance"), facts.get("compute_instance")
 
 
-def _parse_event(recorded: dict[str, Plain], positions: Mapping[_InstanceKey, int]) -> Event | None:
-    bus_id = text(recorded.get("bus_id")) or ""
-    ids = (integer(recorded.get(name), 1 << 32) for name in ("gpu_instance", "compute_instance"))
+def _parse_event(record: dict[str, Plain], positions: Mapping[_InstanceKey, int]) -> Event | None:
+    bus_id = text(record.get("bus_id")) or ""
+    ids = (integer(record.get(name), 1 << 32) for name in ("gpu_instance", "compute_instance"))
     gpu_instance, compute_instance = (None if number is None else str(number) for number in ids)
     position = positions.get((bus_id, gpu_instance, compute_instance), positions.get((bus_id, None, None)))
-    wall_time = number(recorded.get("wall_time"))
+    wall_time = number(record.get("wall_time"))
     event_time = wall_time if not isinstance(wall_time, Absent) and 0 < wall_time < 1e11 else None
-    xid, lost_code = integer(recorded.get("xid")), integer(recorded.get("lost"))
+    xid, lost_code = integer(record.get("xid")), integer(record.get("lost"))
     if xid is not None:
         return Event(position, f"xid_{xid}", f"Xid {xid} on {quote(bus_id)}", event_time)
     if lost_code is not None:

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from telemetry_parsers.library_answers import LibrarySpec, Row
 from telemetry_parsers.model import Absent
 
-NOT_SUPPORTED_CODE = 3
 # Some drivers return code 2 for a missing field. Codes 25 and 26 mean an unsupported version of a call.
 _ABSENCE_BY_CODE = MappingProxyType(
     {
@@ -42,7 +41,7 @@ _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
 _ECC_SPANS = (("vol", 0, ""), ("agg", 1, "_lifetime"))
 
 
-def _ratio(metric: str, label: str = "", part: str | int | None = None) -> Row:
+def _ratio_row(metric: str, label: str = "", part: str | int | None = None) -> Row:
     return Row(metric, label, over=100, part=part)
 
 
@@ -54,9 +53,12 @@ def _memory_rows(*parts: str) -> tuple[Row, ...]:
     return tuple(Row(f"memory_{part}_bytes", part=part) for part in parts)
 
 
-MEMORY = ("MemoryInfo_v2", "MemoryInfo", "BAR1MemoryInfo")
+MEMORY_CALLS = ("MemoryInfo_v2", "MemoryInfo", "BAR1MemoryInfo")
 CALLS: Mapping[str, tuple[Row, ...]] = {
-    "UtilizationRates": (_ratio("utilization_ratio", part="gpu"), _ratio("memory_activity_ratio", part="memory")),
+    "UtilizationRates": (
+        _ratio_row("utilization_ratio", part="gpu"),
+        _ratio_row("memory_activity_ratio", part="memory"),
+    ),
     "MemoryInfo_v2": _memory_rows("total", "used", "free", "reserved"),
     # Before driver 510, used memory included the memory reserved by the driver.
     "MemoryInfo": _memory_rows("total", "used", "free"),
@@ -70,7 +72,7 @@ CALLS: Mapping[str, tuple[Row, ...]] = {
     "TemperatureThreshold.2": (Row("temperature_slowdown_celsius", "memory"),),
     **{f"ClockInfo.{n}": (Row("clock_hertz", word, _MHZ),) for n, word in enumerate(_DOMAINS)},
     **{f"MaxClockInfo.{n}": (Row("clock_max_hertz", word, _MHZ),) for n, word in enumerate(_DOMAINS)},
-    **{f"{name}Utilization": (_ratio("engine_utilization_ratio", word, 0),) for name, word in _ENGINES.items()},
+    **{f"{name}Utilization": (_ratio_row("engine_utilization_ratio", word, 0),) for name, word in _ENGINES.items()},
     "CurrPcieLinkGeneration": (Row("pcie_link_generation"),),
     "CurrPcieLinkWidth": (Row("pcie_link_width"),),
     "MaxPcieLinkGeneration": (Row("pcie_link_generation_max"),),
@@ -83,8 +85,8 @@ CALLS: Mapping[str, tuple[Row, ...]] = {
 }
 MODULE_POWER = "power_module"
 MEMORY_POWER = "power_memory"
-# Maps counters of throttled time (in nanoseconds) to throttling reasons.
-THROTTLED: Mapping[str, str] = {
+# The throttling reason of each counter of throttled time. The counters count nanoseconds.
+_REASON_BY_TIME_COUNTER: Mapping[str, str] = {
     "perf_policy_power": "sw_power_cap",
     "perf_policy_thermal": "thermal",
     "perf_policy_sync_boost": "sync_boost",
@@ -106,7 +108,7 @@ FIELDS: Mapping[str, Row] = {
     "memory_temp": Row("temperature_celsius", "memory"),
     **{f"margin_{limit}": Row("temperature_margin_limit_celsius", limit) for limit in _MARGIN_LIMITS},
     "total_energy_consumption": Row("energy_joules_total", over=1000),
-    **{name: Row("throttled_seconds_total", word, over=_NS) for name, word in THROTTLED.items()},
+    **{name: Row("throttled_seconds_total", word, over=_NS) for name, word in _REASON_BY_TIME_COUNTER.items()},
     "retired_sbe": Row("retired_pages", "single_bit_ecc"),
     "retired_dbe": Row("retired_pages", "double_bit_ecc"),
     "retired_pending": Row("retired_pages_pending"),
@@ -122,8 +124,8 @@ FIELDS: Mapping[str, Row] = {
 # Error counts by location, which GPUs up to Turing report in fields and later GPUs in calls.
 # Totals are used only if no location is recorded.
 ECC_FIELDS: Mapping[str, Row] = {
-    f"ecc_{bit_errors}_{span}_{location}": Row(f"ecc_{kind}{lifetime_suffix}_total", word)
-    for span, _, lifetime_suffix in _ECC_SPANS
+    f"ecc_{bit_errors}_{span_name}_{location}": Row(f"ecc_{kind}{lifetime_suffix}_total", word)
+    for span_name, _, lifetime_suffix in _ECC_SPANS
     for bit_errors, kind in (("sbe", "corrected"), ("dbe", "uncorrected"))
     for location, word in (
         ("l1", "l1"), ("l2", "l2"), ("dev", "dram"), ("reg", "register_file"), ("tex", "texture"), ("cbu", "cbu"),
@@ -131,28 +133,28 @@ ECC_FIELDS: Mapping[str, Row] = {
     )
 }  # fmt: skip
 ECC_CALLS: Mapping[str, Row] = {
-    f"MemoryErrorCounter.{number}.{span}.{location}": Row(f"ecc_{kind}{lifetime_suffix}_total", word)
-    for _, span, lifetime_suffix in _ECC_SPANS
-    for number, kind in enumerate(("corrected", "uncorrected"))
+    f"MemoryErrorCounter.{kind_number}.{span_number}.{location}": Row(f"ecc_{kind}{lifetime_suffix}_total", word)
+    for _, span_number, lifetime_suffix in _ECC_SPANS
+    for kind_number, kind in enumerate(("corrected", "uncorrected"))
     for location, word in _ECC_LOCATIONS.items()
 }
 _SHARED_GPM: Mapping[str, tuple[Row, ...]] = {
-    "2": (_ratio("sm_active_ratio"),),
-    "3": (_ratio("sm_occupancy_ratio"),),
-    "4": (_ratio("pipe_active_ratio", "int"),),
-    "5": (_ratio("tensor_active_ratio"),),
-    "6": (_ratio("pipe_active_ratio", "tensor_dfma"),),
-    "7": (_ratio("pipe_active_ratio", "tensor_hmma"),),
-    "9": (_ratio("pipe_active_ratio", "tensor_imma"),),
-    "10": (_ratio("memory_bandwidth_ratio"),),
-    "11": (_ratio("pipe_active_ratio", "fp64"),),
-    "12": (_ratio("pipe_active_ratio", "fp32"),),
-    "13": (_ratio("pipe_active_ratio", "fp16"),),
+    "2": (_ratio_row("sm_active_ratio"),),
+    "3": (_ratio_row("sm_occupancy_ratio"),),
+    "4": (_ratio_row("pipe_active_ratio", "int"),),
+    "5": (_ratio_row("tensor_active_ratio"),),
+    "6": (_ratio_row("pipe_active_ratio", "tensor_dfma"),),
+    "7": (_ratio_row("pipe_active_ratio", "tensor_hmma"),),
+    "9": (_ratio_row("pipe_active_ratio", "tensor_imma"),),
+    "10": (_ratio_row("memory_bandwidth_ratio"),),
+    "11": (_ratio_row("pipe_active_ratio", "fp64"),),
+    "12": (_ratio_row("pipe_active_ratio", "fp32"),),
+    "13": (_ratio_row("pipe_active_ratio", "fp16"),),
 }
-_GRAPHICS = _ratio("graphics_active_ratio")
+_GRAPHICS = _ratio_row("graphics_active_ratio")
 GPM: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS,), **_SHARED_GPM}
 # NVML reports no utilization of MIG instances, so the share of time in which any work ran is used.
-GPM_OF_INSTANCE: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS, _ratio("utilization_ratio")), **_SHARED_GPM}
+GPM_OF_INSTANCE: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS, _ratio_row("utilization_ratio")), **_SHARED_GPM}
 
 POWER_USAGE = "PowerUsage"
 PERFORMANCE_STATE = "PerformanceState"
@@ -172,7 +174,7 @@ THROTTLE_REASONS: Mapping[int, str] = {
     0x200: "board_limit",
     0x400: "reliability",
 }
-# Drivers before 615 report these reasons: all except the last two above.
+# Drivers before 615 report only these reasons: all of the above except the last two.
 DEFAULT_REASONS = 0x1FE
 RECOVERY_FIELD = "gpu_recovery_action"
 RECOVERY_ACTIONS: Mapping[int, str] = {
