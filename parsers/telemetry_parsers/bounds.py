@@ -5,7 +5,7 @@ from __future__ import annotations
 # Limits on one report. The largest known nodes have 64 devices, or eight devices with 72 links each.
 MAX_DEVICES = 256
 MAX_READINGS = 32_768
-MAX_WORDS = 128  # the maximum number of label values that a metric has on one device
+MAX_LABEL_VALUES = 128  # per metric of one device
 MAX_EVENTS = 1024
 MAX_PROCESSES = 4096
 MAX_CLAIMS = 4096

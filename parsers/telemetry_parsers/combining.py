@@ -137,14 +137,14 @@ def combine_reports(reports: Sequence[Report]) -> Report:
     """Combine the reports on several outputs of one tool."""
     if len(reports) == 1:
         return reports[0]
-    by_partition = any(has_repeated_index(report.devices) for report in reports)
+    indices_repeat = any(has_repeated_index(report.devices) for report in reports)
     best = min(reports, key=lambda report: _BEST_FIRST.index(report.outcome))
     devices: list[Device] = []
     readings: dict[tuple[int | None, str, str], Reading] = {}
     events: list[Event] = []
     processes: list[Process] = []
     for report in reports:
-        positions = _add_devices(devices, report.devices, by_partition=by_partition)
+        positions = _add_devices(devices, report.devices, indices_repeat=indices_repeat)
         for reading in report.readings:
             _keep_first_number(readings, replace(reading, device=_new_position(positions, reading.device)))
         events += [replace(event, device=_new_position(positions, event.device)) for event in report.events]
@@ -164,11 +164,11 @@ def combine_reports(reports: Sequence[Report]) -> Report:
     )
 
 
-def _is_same_device(first: Device, second: Device, *, by_partition: bool) -> bool:
+def _is_same_device(first: Device, second: Device, *, indices_repeat: bool) -> bool:
     """Return whether two devices match by vendor, index and partition, and no other identifiers differ."""
     if first.vendor != second.vendor or first.index != second.index:
         return False
-    is_partition_unknown = None in (first.partition, second.partition) and not by_partition
+    is_partition_unknown = None in (first.partition, second.partition) and not indices_repeat
     if first.partition != second.partition and not is_partition_unknown:
         return False
     if chip_of(first) is not None and chip_of(second) is not None:
@@ -189,7 +189,7 @@ def _common_identities(first: Device, second: Device) -> list[tuple[str, str]]:
     return [(left, right) for left, right in identities if left is not None and right is not None]
 
 
-def _add_devices(devices: list[Device], added: Sequence[Device], *, by_partition: bool) -> list[int]:
+def _add_devices(devices: list[Device], added: Sequence[Device], *, indices_repeat: bool) -> list[int]:
     """Merge each added device with its match in `devices`, or append it. Return the positions."""
     earlier_count = len(devices)
     earlier_chips, added_chips = ChipFinder(devices), ChipFinder(added)
@@ -199,7 +199,9 @@ def _add_devices(devices: list[Device], added: Sequence[Device], *, by_partition
         position = earlier_chips.find(device, added_chips)
         if position is None or not _identities_agree(devices[position], device):
             candidates = range(earlier_count)
-            matches = (item for item in candidates if _is_same_device(devices[item], device, by_partition=by_partition))
+            matches = (
+                item for item in candidates if _is_same_device(devices[item], device, indices_repeat=indices_repeat)
+            )
             position = next(matches, None)
         if position is None:
             position = len(devices)

@@ -39,7 +39,7 @@ def test_an_ordinary_report_is_taken_as_it_is() -> None:
         ("unknown_fields", tuple(f"field {n}" for n in range(5000)), bounds.MAX_UNKNOWN_FIELDS),
         ("facts", tuple((f"fact_{n}", "a") for n in range(5000)), bounds.MAX_FACTS),
         ("readings", tuple(Reading(0, f"metric_{n}", 1.0) for n in range(40_000)), bounds.MAX_READINGS),
-        ("readings", tuple(Reading(0, "link_up", 1.0, f"link{n}") for n in range(5000)), bounds.MAX_WORDS),
+        ("readings", tuple(Reading(0, "link_up", 1.0, f"link{n}") for n in range(5000)), bounds.MAX_LABEL_VALUES),
     ],
 )
 def test_of_too_many_the_first_are_taken_and_it_is_told(part: str, items: tuple[object, ...], most: int) -> None:

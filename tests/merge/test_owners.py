@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_parsers.merge.allocations import MAX_OWNERS, NodeOwners, billed_allocations, find_owners
+from telemetry_parsers.merge.allocations import MAX_OWNERS, NodeOwners, cards_with_allocations, find_owners
 from telemetry_parsers.merge.owner_registry import SourceClaim
 from telemetry_parsers.model import Absent, MergedDevice
 from telemetry_parsers.ownership import Allocation, Claim, DeviceName, NameKind, Owner, Process, Task
@@ -246,7 +246,7 @@ def test_instances_bill_their_slices_on_the_card():
     card_level = [("ml/a/main", round(3 / 7, 4), "partition", True), ("ml/b/main", round(1 / 7, 4), "partition", None)]
     assert (told_of(found, 0), told_of(found, 1), told_of(found, 2)) == (card_level, card_level[:1], card_level[1:])
     shown = [of_one.apply_to(device) for of_one, device in zip(found.devices, devices, strict=True)]
-    assert [(device.id, allocation.owner.pod_name) for device, allocation in billed_allocations(shown)] == [
+    assert [(device.id, allocation.owner.pod_name) for device, allocation in cards_with_allocations(shown)] == [
         ("GPU-0", "a"),
         ("GPU-0", "b"),
     ]

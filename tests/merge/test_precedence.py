@@ -92,9 +92,9 @@ def test_polls_that_take_turns_keep_their_arrangement():
             )
         )
         shown = tuple(
-            check_report(report, before=old) for report, old in zip((fast, counters, gpm), shown, strict=True)
+            check_report(report, previous=old) for report, old in zip((fast, counters, gpm), shown, strict=True)
         )
-        before = merge(shown, state, now=0.0, wall_time=0.0, before=before)
+        before = merge(shown, state, now=0.0, wall_time=0.0, previous=before)
         state = before.state
         arrangements.append(before.arrangement)
     # The number of lists in which a card was seen counts in powers of two.

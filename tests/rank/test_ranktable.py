@@ -218,7 +218,7 @@ def watch(path, put):
 def test_the_ranks_of_this_node_by_chip_as_it_is_set(path, watch, put):
     path.write_text(written(version_1()))
     watch.check()
-    assert [(dict(ranks.by_physical_id), ranks.server) for ranks in put] == [({0: 2, 1: 3}, "1")]
+    assert [(dict(ranks.ranks_by_physical_id), ranks.server) for ranks in put] == [({0: 2, 1: 3}, "1")]
     watch.configure(RankSettings(str(path), "10.0.0.1", map_addresses=False))
     watch.check()
     assert put[-1].server == "10.0.0.1"
@@ -233,7 +233,7 @@ def test_a_table_that_could_not_be_opened_is_read_when_it_can(path, watch, put):
     watch.check()
     path.chmod(0o600)
     watch.check()
-    assert [len(ranks.by_physical_id) for ranks in put] == [2, 2]
+    assert [len(ranks.ranks_by_physical_id) for ranks in put] == [2, 2]
 
 
 def test_a_table_is_read_once_and_again_when_it_changes(path, watch, put):
@@ -245,7 +245,7 @@ def test_a_table_is_read_once_and_again_when_it_changes(path, watch, put):
     replaced.write_text(written(version_1(chips=3)))
     replaced.replace(path)
     watch.check()
-    assert [dict(ranks.by_physical_id) for ranks in put[1:]] == [{0: 3, 1: 4, 2: 5}]
+    assert [dict(ranks.ranks_by_physical_id) for ranks in put[1:]] == [{0: 3, 1: 4, 2: 5}]
 
 
 def test_a_table_may_come_later_and_go_again(path, watch, put):
@@ -254,7 +254,7 @@ def test_a_table_may_come_later_and_go_again(path, watch, put):
     watch.check()
     path.unlink()
     watch.check()
-    assert [len(ranks.by_physical_id) for ranks in put] == [0, 2, 0]
+    assert [len(ranks.ranks_by_physical_id) for ranks in put] == [0, 2, 0]
 
 
 @pytest.mark.parametrize("bad", ["{", written({**version_1(), "status": "initializing"}), "\xff\xfe"])
@@ -273,7 +273,7 @@ def test_a_node_whose_address_comes_after_the_table_finds_itself_in_it(path, put
     path.write_text(written(version_1()))
     for _ in range(3):
         watch.check()
-    assert [len(ranks.by_physical_id) for ranks in put] == [0, 2]
+    assert [len(ranks.ranks_by_physical_id) for ranks in put] == [0, 2]
 
 
 PLANTED = {
@@ -312,12 +312,12 @@ def test_a_large_table_is_read_elsewhere_and_says_the_same(path, watch, put):
     path.write_text(written(table))
     assert SMALL_FILE_BYTES < path.stat().st_size < MAX_FILE_BYTES
     watch.check()
-    assert [(dict(ranks.by_physical_id), ranks.server) for ranks in put] == [({n: 8 + n for n in range(8)}, "1")]
+    assert [(dict(ranks.ranks_by_physical_id), ranks.server) for ranks in put] == [({n: 8 + n for n in range(8)}, "1")]
 
 
 def test_a_byte_order_mark_does_no_harm(path):
     path.write_text("\ufeff" + written(version_1()), encoding="utf-8")
-    assert len(read_ranks(RankSettings(str(path), "10.0.0.1"), frozenset).ranks.by_physical_id) == 2
+    assert len(read_ranks(RankSettings(str(path), "10.0.0.1"), frozenset).ranks.ranks_by_physical_id) == 2
 
 
 def test_a_node_goes_by_its_name_and_its_addresses_but_not_by_the_loopback():

@@ -72,14 +72,14 @@ class _NoStatuses:
         return StatusCache().update(inputs, now)
 
 
-def _merge(*given: Any, before: MergedNode | None, **named: Any) -> MergedNode:
+def _merge(*given: Any, previous: MergedNode | None, **named: Any) -> MergedNode:
     """Merge without earlier results."""
-    assert before is None or before.arrangement
+    assert previous is None or previous.arrangement
     return merged.merge(*given, **named)
 
 
-def _check_report(report: SourceReport, extra: Mapping[str, Metric], before: CheckedReport | None) -> CheckedReport:
-    assert before is None or before.shape
+def _check_report(report: SourceReport, extra: Mapping[str, Metric], previous: CheckedReport | None) -> CheckedReport:
+    assert previous is None or previous.shape
     return report_columns.check_report(report, extra)
 
 

@@ -216,7 +216,7 @@ def test_memory_does_not_grow_with_reports(evils: list[Evil], monkeypatch: pytes
 def test_counters_with_new_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "MAX_PINNED_COUNTERS", 1000)
     node = Node()
-    words = bounds.MAX_WORDS
+    words = bounds.MAX_LABEL_VALUES
     for number in range(16 * bounds.MAX_PINNED_COUNTERS // words):
         readings = tuple(Reading(0, "pcie_errors_total", 1.0, f"{number}w{word}") for word in range(words))
         node.now += 2.0
@@ -228,7 +228,7 @@ def test_counters_with_new_names_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_labels_with_new_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "MAX_PINNED_COUNTERS", 1000)
-    node, alarms, words = Node(), AlarmDetector(lambda _: None, float), bounds.MAX_WORDS // 2
+    node, alarms, words = Node(), AlarmDetector(lambda _: None, float), bounds.MAX_LABEL_VALUES // 2
     node.store = node.new_store(history=History(node.clock), observer=alarms)
     labelled = [metric.key for metric in DEVICE_METRICS if metric.label]
 

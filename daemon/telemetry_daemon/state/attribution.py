@@ -14,7 +14,7 @@ from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.times import Clock
 from telemetry_parsers.dataclass import dataclass, replace
-from telemetry_parsers.merge.allocations import NodeOwners, find_owners, lists_processes
+from telemetry_parsers.merge.allocations import NodeOwners, find_owners, has_process_list
 from telemetry_parsers.merge.merged import MergedNode
 from telemetry_parsers.merge.owner_registry import SourceClaim
 from telemetry_parsers.model import MergedDevice, Sample, SourceReport
@@ -46,7 +46,7 @@ class _OwnershipInput:
             if source_report.report.claims or source_report.report.tasks
         )
         return cls(
-            tuple((*_device_fields(device), lists_processes(device)) for device in devices),
+            tuple((*_device_fields(device), has_process_list(device)) for device in devices),
             tuple((source, report.claims) for source, _, report in sorted_reports),
             tuple(report.tasks for _, _, report in sorted_reports),
         )

@@ -16,7 +16,7 @@ from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.merge import presence
-from telemetry_parsers.merge.new_devices import ENOUGH_WITNESSES
+from telemetry_parsers.merge.new_devices import REQUIRED_WITNESSES
 from telemetry_parsers.model import Identity
 
 log = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ def _decode_devices(content: bytes) -> StoredDevices:
     devices = decoded.get("devices") if isinstance(decoded, dict) else None
     for device in devices if isinstance(devices, list) else ():
         if isinstance(device, dict):
-            device.setdefault("polls", ENOUGH_WITNESSES)  # older versions did not count polls
+            device.setdefault("polls", REQUIRED_WITNESSES)  # older versions did not count polls
     events = decoded.get("events") if isinstance(decoded, dict) else None
     for event in events if isinstance(events, list) else ():
         if isinstance(event, dict):

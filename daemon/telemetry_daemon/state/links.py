@@ -46,7 +46,7 @@ class Links:
             links = self._links_by_device.setdefault(device.id, {})
             for label, position in link_positions:
                 _update_link(links.setdefault(label, _Link()), readings, position)
-            if len(links) > bounds.MAX_WORDS:  # the source keeps reporting new labels
+            if len(links) > bounds.MAX_LABEL_VALUES:  # the source keeps reporting new labels
                 links = self._links_by_device[device.id] = {label: links[label] for label, _ in link_positions}
             lost_links[device.id] = _lost_labels(links)
         return lost_links

@@ -62,7 +62,7 @@ def main() -> int:
         local_ranks = _parse_local_ranks(settings, request["names"], read_file(settings.table, MAX_FILE_BYTES))
         response = {
             "server": local_ranks.ranks.server,
-            "ranks": list(local_ranks.ranks.by_physical_id.items()),
+            "ranks": list(local_ranks.ranks.ranks_by_physical_id.items()),
             "summary": local_ranks.summary,
         }
     except RankTableError as error:

@@ -262,7 +262,7 @@ class Store:
             forgotten = tuple(identity.id for identity in lost_devices if is_chosen(identity))
             if forgotten:
                 kept = tuple(identity for identity in merge_state.identities if identity.id not in frozenset(forgotten))
-                self._state.merge = replace(merge_state, identities=kept, forgotten={})
+                self._state.merge = replace(merge_state, identities=kept, forgotten_counts={})
                 self._merged = self._snapshot = None
             if self._accumulator is not None:
                 for device_id in forgotten:
@@ -302,7 +302,7 @@ class Store:
             now=now,
             wall_time=self._clock.wall(),
             pending_vendors=frozenset(state.awaited.values()) if now < state.awaited_until else (),
-            before=self._merged,
+            previous=self._merged,
         )
         previous, state.merge = state.merge, merged.state
         state.pending_events += merged.events

@@ -9,7 +9,7 @@ from telemetry_daemon.state.health import SourceFacts, StatusInput, expiry_time,
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.merge.merge_state import MergeState
 from telemetry_parsers.merge.merged import MergedNode
-from telemetry_parsers.merge.presence import DeviceEvent, shift_losses
+from telemetry_parsers.merge.presence import DeviceEvent, shift_loss_times
 from telemetry_parsers.merge.report_columns import CheckedReport
 from telemetry_parsers.model import Capture, Health, Metric, Poll, Problem, Report, SourceReport
 from telemetry_parsers.states import SUCCESSFUL, is_up
@@ -65,7 +65,7 @@ class StoreState:
         self.boot_time = boot_time
         since_start = (self.started_wall, wall_time - step)
         self.started_wall += step
-        self.merge = replace(self.merge, identities=shift_losses(self.merge.identities, since_start, step))
+        self.merge = replace(self.merge, identities=shift_loss_times(self.merge.identities, since_start, step))
 
     def current_reports(self, now: float) -> list[CheckedReport]:
         """Return all reports except outdated device lists."""
@@ -115,7 +115,7 @@ class StoreState:
         """Yield the data for each source's status, sorted by source name."""
         for source in sorted({name for name, _ in self.healths}):
             facts = self.sources.get(source, SourceFacts(source, "", ()))
-            forgotten_count = sum(count for (_, name), count in self.merge.forgotten.items() if name == source)
+            forgotten_count = sum(count for (_, name), count in self.merge.forgotten_counts.items() if name == source)
             yield StatusInput(
                 source,
                 facts.vendor,

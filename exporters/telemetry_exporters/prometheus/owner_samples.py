@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from telemetry_exporters.prometheus.labels import Labels, identity_labels
-from telemetry_parsers.merge.allocations import billed_allocations
+from telemetry_parsers.merge.allocations import cards_with_allocations
 from telemetry_parsers.metrics import OWNER_LABELS
 from telemetry_parsers.model import MergedDevice, Process, Sample
 from telemetry_parsers.ownership import Allocation
@@ -25,7 +25,7 @@ _LABEL_ATTRIBUTES: Mapping[str, str] = {"owner_kind": "kind", "owner": "name"}
 def owner_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
     """Yield the samples of all owners."""
     emitted: set[tuple[str, Labels]] = set()
-    for device, allocation in billed_allocations(devices):
+    for device, allocation in cards_with_allocations(devices):
         labels = (*identity_labels(device), *owner_labels(allocation))
         if (device.id, labels) in emitted:
             continue

@@ -17,7 +17,7 @@ TOO_MUCH = "too much"
 _Pairs = tuple[tuple[str, str], ...]
 _T = TypeVar("_T")
 _ClaimOrTask = TypeVar("_ClaimOrTask", Claim, Task)
-_OWNER_TEXTS = attrgetter(*(item.name for item in fields(Owner)))
+_get_owner_texts = attrgetter(*(item.name for item in fields(Owner)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class AdmittedReport:
 
 
 def admit(report: Report, identities: Iterable[Identity]) -> AdmittedReport:
-    """Return the report within the size limits."""
+    """Reduce the report to the size limits. Return it with a problem for each kind of reduction."""
     if _is_within_limits(report):
         return AdmittedReport(report)
     problems: list[str] = []
@@ -48,28 +48,28 @@ def _is_within_limits(report: Report) -> bool:
     return (
         len(report.devices) <= bounds.MAX_DEVICES
         and len(report.readings) <= bounds.MAX_READINGS
-        and len(labels) <= bounds.MAX_WORDS
+        and len(labels) <= bounds.MAX_LABEL_VALUES
         and len(report.events) <= bounds.MAX_EVENTS
         and len(report.processes) <= bounds.MAX_PROCESSES
         and len(report.claims) <= bounds.MAX_CLAIMS
         and len(report.tasks) <= bounds.MAX_PROCESSES
-        and all(_has_short_owner_names(claim) for claim in report.claims)
-        and all(_has_short_owner_names(task) for task in report.tasks)
+        and all(_is_claim_within_limits(claim) for claim in report.claims)
+        and all(_is_claim_within_limits(task) for task in report.tasks)
         and len(report.problems) <= bounds.MAX_PROBLEMS
         and len(report.unknown_fields) <= bounds.MAX_UNKNOWN_FIELDS
         and len(report.facts) <= bounds.MAX_FACTS
         and max(map(len, (*names, *texts))) <= bounds.MAX_NAME_LENGTH
         and all(len(problem.where) + len(problem.text) <= bounds.MAX_TEXT_LENGTH for problem in report.problems)
-        and all(map(_has_short_texts, report.devices))
+        and all(map(_is_device_within_limits, report.devices))
     )
 
 
-def _has_short_owner_names(item: Claim | Task) -> bool:
-    texts = (*item.keys, *(() if item.owner is None else _OWNER_TEXTS(item.owner)))
+def _is_claim_within_limits(item: Claim | Task) -> bool:
+    texts = (*item.keys, *(() if item.owner is None else _get_owner_texts(item.owner)))
     return max(map(len, texts), default=0) <= bounds.MAX_TEXT_LENGTH and len(item.keys) <= bounds.MAX_FACTS
 
 
-def _has_short_texts(device: Device) -> bool:
+def _is_device_within_limits(device: Device) -> bool:
     texts = (*_printed_names(device), *(text for pair in device.facts for text in pair))
     return len(device.facts) <= bounds.MAX_FACTS and (
         len("".join(texts)) <= bounds.MAX_NAME_LENGTH or max(map(len, texts)) <= bounds.MAX_NAME_LENGTH
@@ -87,9 +87,9 @@ def _limit_devices(report: Report, identities: Iterable[Identity], problems: lis
     if len(devices) <= bounds.MAX_DEVICES:
         return report
     polls_by_key = {name: identity.polls for identity in identities for name in _identity_keys(identity)}
-    times_seen = [max((polls_by_key.get(name, 0) for name in _identity_keys(device)), default=0) for device in devices]
+    poll_counts = [max((polls_by_key.get(name, 0) for name in _identity_keys(device)), default=0) for device in devices]
     order = sorted(
-        range(len(devices)), key=lambda position: (devices[position].parent is not None, -times_seen[position])
+        range(len(devices)), key=lambda position: (devices[position].parent is not None, -poll_counts[position])
     )
     kept = set(order[: bounds.MAX_DEVICES])
     kept = {position for position in kept if devices[position].parent is None or devices[position].parent in kept}
@@ -127,13 +127,13 @@ def reduce_to_devices(report: Report, new_positions: Mapping[int, int]) -> Repor
 
 
 def _limit_items(report: Report, problems: list[str]) -> Report:
-    def limited_to(items: tuple[_T, ...], limit: int, plural: str) -> tuple[_T, ...]:
+    def limit_count(items: tuple[_T, ...], limit: int, plural: str) -> tuple[_T, ...]:
         if len(items) > limit:
             problems.append(f"only the first {limit} of {len(items)} reported {plural} are kept")
         return items[:limit]
 
-    def without_long_names(items: tuple[_ClaimOrTask, ...], plural: str) -> tuple[_ClaimOrTask, ...]:
-        kept = tuple(item for item in items if _has_short_owner_names(item))
+    def drop_oversized(items: tuple[_ClaimOrTask, ...], plural: str) -> tuple[_ClaimOrTask, ...]:
+        kept = tuple(item for item in items if _is_claim_within_limits(item))
         if len(kept) < len(items):
             problems.append(
                 f"{len(items) - len(kept)} {plural} were dropped, because a text has over {bounds.MAX_TEXT_LENGTH} characters"
@@ -143,30 +143,30 @@ def _limit_items(report: Report, problems: list[str]) -> Report:
     return replace(
         report,
         devices=tuple(
-            replace(device, facts=limited_to(device.facts, bounds.MAX_FACTS, "facts")) for device in report.devices
+            replace(device, facts=limit_count(device.facts, bounds.MAX_FACTS, "facts")) for device in report.devices
         ),
-        readings=limited_to(_limit_labels(report.readings, problems), bounds.MAX_READINGS, "readings"),
-        events=limited_to(report.events, bounds.MAX_EVENTS, "events"),
-        processes=limited_to(report.processes, bounds.MAX_PROCESSES, "processes"),
-        claims=limited_to(without_long_names(report.claims, "claims"), bounds.MAX_CLAIMS, "claims"),
-        tasks=limited_to(without_long_names(report.tasks, "processes"), bounds.MAX_PROCESSES, "processes"),
-        problems=limited_to(report.problems, bounds.MAX_PROBLEMS, "problems"),
-        unknown_fields=limited_to(report.unknown_fields, bounds.MAX_UNKNOWN_FIELDS, "unknown fields"),
-        facts=limited_to(report.facts, bounds.MAX_FACTS, "facts"),
+        readings=limit_count(_limit_labels(report.readings, problems), bounds.MAX_READINGS, "readings"),
+        events=limit_count(report.events, bounds.MAX_EVENTS, "events"),
+        processes=limit_count(report.processes, bounds.MAX_PROCESSES, "processes"),
+        claims=limit_count(drop_oversized(report.claims, "claims"), bounds.MAX_CLAIMS, "claims"),
+        tasks=limit_count(drop_oversized(report.tasks, "processes"), bounds.MAX_PROCESSES, "processes"),
+        problems=limit_count(report.problems, bounds.MAX_PROBLEMS, "problems"),
+        unknown_fields=limit_count(report.unknown_fields, bounds.MAX_UNKNOWN_FIELDS, "unknown fields"),
+        facts=limit_count(report.facts, bounds.MAX_FACTS, "facts"),
     )
 
 
 def _limit_labels(readings: tuple[Reading, ...], problems: list[str]) -> tuple[Reading, ...]:
-    labels_seen: Counter[tuple[int | None, str]] = Counter()
+    label_counts: Counter[tuple[int | None, str]] = Counter()
     kept = []
     for reading in readings:
-        labels_seen[reading.device, reading.metric] += 1
-        if labels_seen[reading.device, reading.metric] <= bounds.MAX_WORDS:
+        label_counts[reading.device, reading.metric] += 1
+        if label_counts[reading.device, reading.metric] <= bounds.MAX_LABEL_VALUES:
             kept.append(reading)
     if len(kept) < len(readings):
-        metric = labels_seen.most_common(1)[0][0][1]
+        metric = label_counts.most_common(1)[0][0][1]
         problems.append(
-            f"{len(readings) - len(kept)} readings were dropped, because metrics such as {metric} have over {bounds.MAX_WORDS} label values"
+            f"{len(readings) - len(kept)} readings were dropped, because metrics such as {metric} have over {bounds.MAX_LABEL_VALUES} label values"
         )
     return tuple(kept)
 
@@ -205,9 +205,9 @@ def _cut_facts(pairs: Iterable[tuple[str, str]]) -> _Pairs:
     return tuple((cut_text(key), cut_text(text)) for key, text in pairs)
 
 
-def cut_text(text: str, longest: int = bounds.MAX_NAME_LENGTH) -> str:
-    """Return the text, cut to `longest` characters."""
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+def cut_text(text: str, max_length: int = bounds.MAX_NAME_LENGTH) -> str:
+    """Return the text, cut to `max_length` characters."""
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
 def cut_problem(problem: Problem) -> Problem:

@@ -18,11 +18,11 @@ from telemetry_parsers.readings import Readings
 MAX_OWNERS = 16
 # The maximum number of reported problems with a source's claims.
 _MAX_PROBLEMS = 12
-_FOREIGN = "foreign_memory_bytes"
+_METRIC = "foreign_memory_bytes"
 SOURCE = "telemetry"
-# MPS servers, which run work on behalf of other processes.
-_SERVERS = frozenset({"nvidia-cuda-mps-server", "nvidia-cuda-mps-control"})
-_OTHERS = Owner("others", "others")
+# These processes run work on behalf of other processes.
+_MPS_SERVERS = frozenset({"nvidia-cuda-mps-server", "nvidia-cuda-mps-control"})
+_OTHER_OWNERS = Owner("others", "others")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class DeviceOwners:
         """Return the device with these allocations, processes and ranks."""
         if not self.allocations and not self.processes and not self.rank_readings and self.non_owner_bytes is None:
             return device
-        foreign = () if self.non_owner_bytes is None else (MergedReading(_FOREIGN, "", self.non_owner_bytes, SOURCE),)
+        foreign = () if self.non_owner_bytes is None else (MergedReading(_METRIC, "", self.non_owner_bytes, SOURCE),)
         added = () if device.up is False else (*foreign, *self.rank_readings)
         readings = Readings.of(device.readings).extended(added) if added else device.readings
         return replace(device, allocations=self.allocations, processes=self.processes, readings=readings)
@@ -60,10 +60,12 @@ def find_owners(
     devices = add_memory(devices, tasks)
     current_claims = [claim for claim in claims if claim.claim.lives is not False and not _has_ended(claim, wall_time)]
     registry = OwnerRegistry(current_claims, tasks)
-    running = _processes_by_device(devices)
-    assignment = _Assignment(devices, registry, running)
+    processes_by_device = _processes_by_device(devices)
+    assignment = _Assignment(devices, registry, processes_by_device)
     uses = {
-        device.id: _DeviceUse.from_processes(device, assignment.owners(device.id), running[device.id], registry)
+        device.id: _DeviceUse.from_processes(
+            device, assignment.claimants(device.id), processes_by_device[device.id], registry
+        )
         for device in devices
     }
     by_id = {device.id: device for device in devices}
@@ -74,13 +76,13 @@ def find_owners(
             _partition_allocations(device, card, devices, uses) if card else _card_allocations(device, devices, uses)
         )
         processes = tuple(_with_owner(process, tasks, registry) for process in device.processes)
-        device_ranks = rank_readings(running[device.id], tasks)
+        device_ranks = rank_readings(processes_by_device[device.id], tasks)
         device_owners.append(DeviceOwners(allocations, processes, uses[device.id].non_owner_memory(), device_ranks))
     return NodeOwners(tuple(device_owners), tuple(assignment.problems), MappingProxyType(dict(assignment.unresolved)))
 
 
-def billed_allocations(devices: Sequence[MergedDevice]) -> Iterator[tuple[MergedDevice, Allocation]]:
-    """Yield each card with each of its allocations, including those of its partitions."""
+def cards_with_allocations(devices: Sequence[MergedDevice]) -> Iterator[tuple[MergedDevice, Allocation]]:
+    """Yield (card, allocation) for each allocation of each card. They include the allocations of its partitions."""
     ids = {device.id for device in devices}
     for device in devices:
         if device.parent not in ids:
@@ -88,13 +90,13 @@ def billed_allocations(devices: Sequence[MergedDevice]) -> Iterator[tuple[Merged
                 yield device, allocation
 
 
-def lists_processes(device: MergedDevice) -> bool:
+def has_process_list(device: MergedDevice) -> bool:
     """Return whether a source lists the processes of a device, even if the list is empty."""
     return bool(device.processes) or isinstance(Readings.of(device.readings).value("processes"), float)
 
 
 def _processes_by_device(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[Process, ...]]:
-    """Return each device's processes. Processes of an instance are not repeated for its card."""
+    """Map each device id to the device's processes. A card has only those that no partition has."""
     partitions_by_card: dict[str, list[MergedDevice]] = {}
     for device in devices:
         if device.parent:
@@ -121,25 +123,28 @@ def _has_ended(source_claim: SourceClaim, wall_time: float) -> bool:
 
 class _Assignment:
     def __init__(
-        self, devices: Sequence[MergedDevice], registry: OwnerRegistry, running: Mapping[str, tuple[Process, ...]]
+        self,
+        devices: Sequence[MergedDevice],
+        registry: OwnerRegistry,
+        processes_by_device: Mapping[str, tuple[Process, ...]],
     ) -> None:
         self.problems: list[tuple[str, Problem]] = []
         self.unresolved: Counter[str] = Counter()
         self._problem_counts: Counter[str] = Counter()
         self._names = DeviceNames(devices)
-        self._owners: dict[str, dict[int, OwnerEntry]] = {}
-        self._used = _devices_by_owner(running, registry)
+        self._claimants: dict[str, dict[int, OwnerEntry]] = {}
+        self._used_devices = _devices_by_owner(processes_by_device, registry)
         self._labels = {device.id: f"{device.vendor} {device.device}" for device in devices}
         for entry in registry.entries:
             for device_id in self._find_devices(entry):
-                self._owners.setdefault(device_id, {})[id(entry)] = entry
+                self._claimants.setdefault(device_id, {})[id(entry)] = entry
 
-    def owners(self, device_id: str) -> list[OwnerEntry]:
-        """Return the owners that claim this device."""
-        claimants = list(self._owners.get(device_id, {}).values())
-        living = [entry for entry in claimants if entry.is_running]
-        shared = any(source_claim.claim.replica for entry in claimants for source_claim in entry.claims)
-        return living if living and not shared else claimants
+    def claimants(self, device_id: str) -> list[OwnerEntry]:
+        """Return the owners that claim this device. If the device is not shared, prefer owners that still run."""
+        claimants = list(self._claimants.get(device_id, {}).values())
+        running = [entry for entry in claimants if entry.is_running]
+        is_shared = any(source_claim.claim.replica for entry in claimants for source_claim in entry.claims)
+        return running if running and not is_shared else claimants
 
     def _find_devices(self, entry: OwnerEntry) -> list[str]:
         claimed: dict[str, SourceClaim] = {}
@@ -155,17 +160,17 @@ class _Assignment:
         return self._actual_devices(entry, claimed)
 
     def _actual_devices(self, entry: OwnerEntry, claimed: Mapping[str, SourceClaim]) -> list[str]:
-        """Return the claimed devices. If a pod uses other devices, they replace the unused ones."""
-        used_devices = self._used.get(id(entry), {})
+        """Return the claimed devices. If a pod uses unclaimed devices, they replace claimed devices without use."""
+        used_devices = self._used_devices.get(id(entry), {})
         unclaimed = [device_id for device_id in used_devices if device_id not in claimed]
         if entry.owner.kind != "pod" or not unclaimed:
             return list(claimed)
         unused = [device_id for device_id in claimed if device_id not in used_devices]
-        swapped = dict(zip(unused, unclaimed, strict=False))
-        for device_id, used_id in swapped.items():
+        replacements = dict(zip(unused, unclaimed, strict=False))
+        for device_id, used_id in replacements.items():
             problem = f"the owner's processes use {self._labels[used_id]}, not {self._labels[device_id]}"
             self._add_problem(claimed[device_id], problem, entry)
-        return [swapped.get(device_id, device_id) for device_id in claimed]
+        return [replacements.get(device_id, device_id) for device_id in claimed]
 
     def _add_problem(self, source_claim: SourceClaim, problem: str, entry: OwnerEntry) -> None:
         names = source_claim.claim.names
@@ -176,32 +181,33 @@ class _Assignment:
             self.problems.append((source_claim.source, Problem(where, f"{cut_text(text)!r}: {problem}")))
 
 
-def _devices_by_owner(running: Mapping[str, Sequence[Process]], registry: OwnerRegistry) -> dict[int, dict[str, None]]:
+def _devices_by_owner(
+    processes_by_device: Mapping[str, Sequence[Process]], registry: OwnerRegistry
+) -> dict[int, dict[str, None]]:
     """Map the `id()` of each owner entry to the devices that its processes use."""
     used_devices: dict[int, dict[str, None]] = {}
-    for device_id, processes in running.items():
+    for device_id, processes in processes_by_device.items():
         for process in processes:
             entry = registry.entry_of(process.pid)
-            if entry is not None and not _is_server(process):
+            if entry is not None and not _is_mps_server(process):
                 used_devices.setdefault(id(entry), {})[device_id] = None
     return used_devices
 
 
-def _is_server(process: Process) -> bool:
-    return process.name.rpartition("/")[2] in _SERVERS
+def _is_mps_server(process: Process) -> bool:
+    return process.name.rpartition("/")[2] in _MPS_SERVERS
 
 
 @dataclass(frozen=True, slots=True)
 class _DeviceUse:
-    """How owners and other users use one device, without its partitions."""
+    """The use of one device, without its partitions, by its owners and by other users."""
 
     owners: tuple[tuple[OwnerEntry, tuple[Process, ...]], ...]
     is_allocated: bool
-    is_listed: bool
-    # True if any process has an unknown owner.
-    has_unknown: bool
+    has_process_list: bool
+    has_unknown_owners: bool  # True if the owner of any process is unknown
     non_owner_bytes: float | None
-    # Empty if `has_unknown`, because a process with an unknown owner may belong to the device's owner.
+    # Empty if `has_unknown_owners`, because a process with an unknown owner may belong to the device's owner.
     use_by_other_users: tuple[GroupUsage, ...] = ()
 
     @classmethod
@@ -211,9 +217,10 @@ class _DeviceUse:
         """Determine a device's use from its processes."""
         processes_by_entry: dict[int, list[Process]] = {}
         entries_by_id: dict[int, OwnerEntry] = {}
-        for process in running:
+        processes = [process for process in running if not _is_mps_server(process)]
+        for process in processes:
             entry = registry.entry_of(process.pid)
-            if entry is not None and not _is_server(process):
+            if entry is not None:
                 entries_by_id[id(entry)] = entry
                 processes_by_entry.setdefault(id(entry), []).append(process)
         owners = claimants or list(entries_by_id.values())
@@ -221,30 +228,30 @@ class _DeviceUse:
         other_entries = {
             entry_id: entry for entry_id, entry in entries_by_id.items() if claimants and entry_id not in claimant_ids
         }
-        has_unknown = any(registry.entry_of(process.pid) is None and not _is_server(process) for process in running)
-        other_user_keys = [] if has_unknown else _keys_of_other_users(other_entries, claimants)
+        has_unknown_owners = any(registry.entry_of(process.pid) is None for process in processes)
+        other_user_ids = [] if has_unknown_owners else _entry_ids_of_other_users(other_entries, claimants)
         return cls(
             tuple((entry, tuple(processes_by_entry.get(id(entry), ()))) for entry in owners),
             bool(claimants),
-            lists_processes(device),
-            has_unknown,
+            has_process_list(device),
+            has_unknown_owners,
             _total_usage(other_entries, processes_by_entry).memory_bytes if claimants else None,
-            (_total_usage(other_user_keys, processes_by_entry),) if other_user_keys else (),
+            (_total_usage(other_user_ids, processes_by_entry),) if other_user_ids else (),
         )
 
     @property
     def is_complete(self) -> bool:
-        return self.is_listed and not self.has_unknown
+        return self.has_process_list and not self.has_unknown_owners
 
     def non_owner_memory(self) -> Value | None:
         """Return the memory that non-owners use on an allocated device, else None."""
-        if not self.is_allocated or not self.is_listed:
+        if not self.is_allocated or not self.has_process_list:
             return None
         is_known = self.is_complete and self.non_owner_bytes is not None
         return float(self.non_owner_bytes or 0.0) if is_known else Absent.NOT_REPORTED
 
 
-def _keys_of_other_users(other_entries: Mapping[int, OwnerEntry], claimants: Sequence[OwnerEntry]) -> list[int]:
+def _entry_ids_of_other_users(other_entries: Mapping[int, OwnerEntry], claimants: Sequence[OwnerEntry]) -> list[int]:
     users = {entry.owner.user for entry in claimants} - {""}
     return [key for key, entry in other_entries.items() if entry.owner.kind == "job" or entry.owner.user not in users]
 
@@ -261,10 +268,10 @@ def _card_allocations(card: MergedDevice, devices: Sequence[MergedDevice], uses:
     partitions = [device for device in devices if device.parent == card.id]
     allocations = [item for part in partitions for item in _partition_allocations(part, card, devices, uses)]
     free_share = max(0.0, 1.0 - sum(fraction_of(part, card, _partition_count(card, partitions)) for part in partitions))
-    own = _device_allocations(uses[card.id])
+    card_allocations = _device_allocations(uses[card.id])
     if partitions and allocations:
-        own = tuple(replace(item, share=item.share * free_share, basis="partition") for item in own if free_share > 0)
-    return _limit_owners(_combine_by_owner((*allocations, *own)))
+        card_allocations = _with_part_of_card(card_allocations, free_share) if free_share > 0 else ()
+    return _limit_owners(_combine_by_owner((*allocations, *card_allocations)))
 
 
 def _partition_allocations(
@@ -274,7 +281,11 @@ def _partition_allocations(
     fraction = fraction_of(partition, card, _partition_count(card, partitions))
     allocations = _device_allocations(uses[partition.id])
     # If sources contradict each other, two entries may have the same owner.
-    return _combine_by_owner([replace(item, share=item.share * fraction, basis="partition") for item in allocations])
+    return _combine_by_owner(_with_part_of_card(allocations, fraction))
+
+
+def _with_part_of_card(allocations: tuple[Allocation, ...], fraction: float) -> tuple[Allocation, ...]:
+    return tuple(replace(item, share=item.share * fraction, basis="partition") for item in allocations)
 
 
 def _partition_count(card: MergedDevice, partitions: Sequence[MergedDevice]) -> int:
@@ -343,7 +354,7 @@ def _limit_owners(allocations: tuple[Allocation, ...]) -> tuple[Allocation, ...]
     if len(allocations) <= MAX_OWNERS:
         return allocations
     largest, smallest = allocations[: MAX_OWNERS - 1], allocations[MAX_OWNERS - 1 :]
-    (others,) = _combine_by_owner([replace(allocation, owner=_OTHERS) for allocation in smallest])
+    (others,) = _combine_by_owner([replace(allocation, owner=_OTHER_OWNERS) for allocation in smallest])
     return (*largest, others)
 
 

@@ -25,21 +25,21 @@ DisplayOrder = tuple[str, tuple[tuple[int, str], ...], str]
 
 @dataclass(frozen=True, slots=True)
 class ReadingPositions:
-    """Where a device's readings are in `FreshReports.row`. `values(row)` returns the device's values."""
+    """The positions of a device's readings in `FreshReports.row()`. `select_values(row)` returns the device's values."""
 
     shape: Shape
-    values: Callable[[Sequence[Value | None]], tuple[Value, ...]]
-    reports: frozenset[int]
+    select_values: Callable[[Sequence[Value | None]], tuple[Value, ...]]
+    report_indices: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
 class ArrangedDevice:
-    """A listed device, its position in each report, and the newest lists that contain it."""
+    """A listed device. `report_positions` are pairs of a report's index and the device's position in the report."""
 
     device: MergedDevice
     readings: ReadingPositions
     report_positions: tuple[tuple[int, int], ...]
-    listings: tuple[int, ...]
+    list_indices: tuple[int, ...]  # indices of the newest lists with the device
     polls: int
 
 
@@ -48,7 +48,7 @@ class Arrangement:
     """The devices in order, and the positions of their readings."""
 
     shape: object
-    pending: frozenset[str]
+    pending_vendors: frozenset[str]
     state_before: MergeState
     state_after: MergeState
     valid_until: float
@@ -61,10 +61,10 @@ class Arrangement:
     def is_valid_for(self, fresh: FreshReports, state: MergeState, wall_time: float, pending: frozenset[str]) -> bool:
         """Return whether the arrangement can be reused for these reports."""
         return (
-            state.is_same_as(self.state_before)
-            and self.state_after.is_same_as(self.state_before)
+            state.shares_objects_with(self.state_before)
+            and self.state_after.shares_objects_with(self.state_before)
             and wall_time < self.valid_until
-            and pending == self.pending
+            and pending == self.pending_vendors
             and fresh.shape() == self.shape
         )
 
@@ -73,49 +73,52 @@ def arrange(
     fresh: FreshReports, state: MergeState, wall_time: float, pending: frozenset[str], reusable: Iterable[Shape] = ()
 ) -> Arrangement:
     """Arrange the node's devices, and choose a report for each of their readings."""
-    numbered = numbering.with_addresses(sightings(fresh.source_reports), fresh.source_reports, state.learnt)
+    numbered = numbering.with_addresses(sightings(fresh.source_reports), fresh.source_reports, state.learnt_addresses)
     joined = joining.join(numbered.sightings)
     naming = identity.name_groups(joined.groups, state, pending)
     devices, new_devices = naming.devices, naming.new_devices
     # Pending vendors are excluded, because a source that has listed no devices yet may list a missing device.
-    listing = {
+    listing_sources = {
         report.source for report in fresh.source_reports if _is_complete_list(report) and report.vendor not in pending
     }
     numbering_sources = numbering.sources_without_addresses(numbered.sightings)
-    present = presence.update(state, devices, listing.difference(numbered.unmatched), numbering_sources, wall_time)
-    counters = dict(state.counters)
-    chosen = _choose_readings(devices, fresh, counters, pending)
+    listing_sources.difference_update(numbered.renumbered_sources)
+    new_presence = presence.update(state, devices, listing_sources, numbering_sources, wall_time)
+    pins = dict(state.counter_sources)
+    chosen = _choose_readings(devices, fresh, pins, pending)
     shapes = _ShapeCache(reusable)
     arranged_devices = _arranged_devices(devices, chosen, fresh, shapes)
     unconfirmed = new_devices.unconfirmed
     confirmed_groups = [unconfirmed[id(group)].group if id(group) in unconfirmed else group for group in joined.groups]
     state_after_merge = MergeState(
-        identities=present.identities,
-        seen=state.seen,
+        identities=new_presence.identities,
+        list_history=state.list_history,
         witnesses=new_devices.witnesses,
-        forgotten=present.forgotten,
-        learnt=numbering.remember_learnt(numbered.learnt, numbering.learn_addresses(confirmed_groups)),
-        counters=precedence.remember_pins(counters, {identity.id for identity in present.identities}, chosen.items()),
+        forgotten_counts=new_presence.forgotten_counts,
+        learnt_addresses=numbering.combine_learnt(numbered.learnt, numbering.learn_addresses(confirmed_groups)),
+        counter_sources=precedence.prune_pins(
+            pins, {identity.id for identity in new_presence.identities}, chosen.items()
+        ),
     )
     return Arrangement(
         shape=fresh.shape(),
-        pending=pending,
+        pending_vendors=pending,
         state_before=state,
         state_after=state_after_merge.reuse_if_equal(state),
         valid_until=min(
-            (lost.lost_since + presence.FORGET_AFTER_SECONDS for lost in present.lost if lost.lost_since),
+            (lost.lost_since + presence.FORGET_AFTER_SECONDS for lost in new_presence.lost if lost.lost_since),
             default=math.inf,
         ),
-        devices=tuple(sorted((*arranged_devices, *map(absent_device, present.lost)), key=_device_order)),
+        devices=tuple(sorted((*arranged_devices, *map(absent_device, new_presence.lost)), key=_device_order)),
         host=_host_readings(fresh, shapes),
         problems=(
             *numbered.problems,
             *joined.problems,
             *map(_unnamed_problem, naming.unnamed),
             *(device.problem for device in unconfirmed.values()),
-            *present.problems,
+            *new_presence.problems,
         ),
-        events=present.events,
+        events=new_presence.events,
         device_ids=_device_ids(fresh, devices),
     )
 
@@ -127,7 +130,7 @@ class _ShapeCache:
         self._shapes = {(shape.keys, shape.origins): shape for shape in shapes}
 
     def locate(
-        self, chosen: Mapping[ReadingKey, Choice], fresh: FreshReports, reports: Iterable[int]
+        self, chosen: Mapping[ReadingKey, Choice], fresh: FreshReports, report_indices: Iterable[int]
     ) -> ReadingPositions:
         """Return the positions of the chosen readings."""
         keys, origins = tuple(chosen), tuple(choice[REPORT] for choice in chosen.values())
@@ -136,22 +139,22 @@ class _ShapeCache:
             position if position == NO_POSITION else fresh.offsets[report_index] + position
             for *_, report_index, position in chosen.values()
         ]
-        return ReadingPositions(shape, _values_getter(positions), frozenset(reports))
+        return ReadingPositions(shape, _create_values_getter(positions), frozenset(report_indices))
 
 
-def _values_getter(positions: Sequence[int]) -> Callable[[Sequence[Value | None]], tuple[Value, ...]]:
+def _create_values_getter(positions: Sequence[int]) -> Callable[[Sequence[Value | None]], tuple[Value, ...]]:
     if len(positions) > 1:
         return itemgetter(*positions)
     return lambda row: tuple(value for position in positions if (value := row[position]) is not None)
 
 
 def _choose_readings(
-    devices: Sequence[NamedDevice], fresh: FreshReports, counters: Pins, pending: frozenset[str]
+    devices: Sequence[NamedDevice], fresh: FreshReports, pins: Pins, pending: frozenset[str]
 ) -> dict[str, dict[ReadingKey, Choice]]:
     missing_metrics = precedence.MissingMetrics(fresh)
     chosen: dict[str, dict[ReadingKey, Choice]] = {}
     for device in devices:
-        choices = precedence.choose_readings(device, fresh, counters, pending)
+        choices = precedence.choose_readings(device, fresh, pins, pending)
         chosen[device.identity.id] = {**choices, **missing_metrics.find_absences(device, choices)}
     for device in devices:
         _drop_card_metrics(chosen[device.identity.id], chosen.get(device.identity.parent or ""))
@@ -174,17 +177,23 @@ def _arranged_devices(
     shapes: _ShapeCache,
 ) -> Iterator[ArrangedDevice]:
     for named in devices:
-        parts = tuple((fresh.index_of[report.source, report.poll], position) for report, position in named.group.parts)
-        # Sightings without parts are excluded, because all their reports were about an unconfirmed new device.
-        listings = {
-            (sighting.listing.source, sighting.listing.poll) for sighting in named.group.sightings if sighting.parts
+        occurrences = tuple(
+            (fresh.index_by_poll[report.source, report.poll], position) for report, position in named.group.occurrences
+        )
+        # A sighting without occurrences is excluded, because all its reports were about an unconfirmed new device.
+        list_polls = {
+            (sighting.list_report.source, sighting.list_report.poll)
+            for sighting in named.group.sightings
+            if sighting.occurrences
         }
         device = _merged_device(named)
         yield ArrangedDevice(
             device,
-            shapes.locate(chosen[device.id] if device.up else {}, fresh, (report_index for report_index, _ in parts)),
-            parts,
-            tuple(sorted(fresh.index_of[listing] for listing in listings)),
+            shapes.locate(
+                chosen[device.id] if device.up else {}, fresh, (report_index for report_index, _ in occurrences)
+            ),
+            occurrences,
+            tuple(sorted(fresh.index_by_poll[poll] for poll in list_polls)),
             named.identity.polls if named.identity.listed_by else 0,
         )
 
@@ -230,23 +239,23 @@ def absent_device(identity: Identity) -> MergedDevice:
 
 def _host_readings(fresh: FreshReports, shapes: _ShapeCache) -> ReadingPositions:
     choices: dict[ReadingKey, Choice] = {}
-    for report_index in fresh.host:
+    for report_index in fresh.host_indices:
         shape = fresh.reports[report_index].shape
         for position in shape.by_device[None]:
             key = shape.columns.keys[position]
             if key[0] in BY_KEY and BY_KEY[key[0]].scope == "host":
                 choices[key] = (shape.ranks[position], 0, 0, report_index, position)
-    return shapes.locate(choices, fresh, fresh.host)
+    return shapes.locate(choices, fresh, fresh.host_indices)
 
 
 def _device_ids(fresh: FreshReports, devices: Iterable[NamedDevice]) -> dict[tuple[str, str], tuple[str | None, ...]]:
-    ids_of: dict[tuple[str, str], list[str | None]] = {
+    ids_by_poll: dict[tuple[str, str], list[str | None]] = {
         (report.source, report.poll): [None] * len(report.report.devices) for report in fresh.source_reports
     }
     for device in devices:
-        for report, position in device.group.parts:
-            ids_of[(report.source, report.poll)][position] = device.identity.id
-    return {key: tuple(ids) for key, ids in ids_of.items()}
+        for report, position in device.group.occurrences:
+            ids_by_poll[(report.source, report.poll)][position] = device.identity.id
+    return {key: tuple(ids) for key, ids in ids_by_poll.items()}
 
 
 def _unnamed_problem(group: joining.SightingGroup) -> tuple[str, Problem]:

@@ -1,4 +1,4 @@
-"""Finds the device to which a scheduler's name refers."""
+"""Finds the device that a scheduler names, for example by its index or UUID."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DeviceNames:
 
     def __init__(self, devices: Sequence[MergedDevice]) -> None:
         self._devices = devices
-        self._positions = _positions_in_vendor(device for device in devices if device.parent is None)
+        self._assumed_minors = _assumed_minor_numbers(device for device in devices if device.parent is None)
 
     def find(self, claim: Claim) -> MergedDevice | None:
         """Return the device that a claim names unambiguously, or None."""
@@ -42,7 +42,7 @@ class DeviceNames:
             cards = [device for device in candidates if device.bus_id == name.value]
         else:
             cards = [device for device in candidates if self._device_number(name.way, device) == name.value]
-        cards = _without_parts(cards)
+        cards = _without_partitions(cards)
         return cards if not name.instance else self._instances_of(cards, name.instance)
 
     def _device_number(self, kind: NameKind, device: MergedDevice) -> str | None:
@@ -53,14 +53,14 @@ class DeviceNames:
         number = next((_trailing_number(facts[fact]) for fact in _FACTS[kind] if fact in facts), None)
         if number is None and kind == "physical":
             return None if device.index is None else str(device.index)
-        return self._positions.get(device.id) if number is None and kind == "minor" else number
+        return self._assumed_minors.get(device.id) if number is None and kind == "minor" else number
 
     def _instances_of(self, cards: Iterable[MergedDevice], instance: str) -> list[MergedDevice]:
-        parents = {card.id for card in cards}
+        card_ids = {card.id for card in cards}
         return [
             device
             for device in self._devices
-            if device.parent in parents and dict(device.facts).get(INSTANCE_FACT, device.partition) == instance
+            if device.parent in card_ids and dict(device.facts).get(INSTANCE_FACT, device.partition) == instance
         ]
 
 
@@ -68,7 +68,7 @@ def _without_prefix(uuid: str | None) -> str:
     return (canonical_uuid(uuid) or "").removeprefix("mlu-")
 
 
-def _without_parts(devices: list[MergedDevice]) -> list[MergedDevice]:
+def _without_partitions(devices: list[MergedDevice]) -> list[MergedDevice]:
     ids = {device.id for device in devices}
     return [device for device in devices if device.parent not in ids]
 
@@ -78,8 +78,8 @@ def _trailing_number(text: str) -> str:
     return text[len(head) :].lstrip("0") or ("0" if len(head) < len(text) else "")
 
 
-def _positions_in_vendor(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
-    """Number each vendor's devices without a minor number, and return the numbers by device id."""
+def _assumed_minor_numbers(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
+    """Number the devices whose minor number is not reported, for each vendor. Return the numbers by device id."""
     order_keys: dict[str, list[tuple[bool, int, str]]] = {}
     for device in devices:
         facts = dict(device.facts)

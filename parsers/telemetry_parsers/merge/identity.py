@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from telemetry_parsers.combining import canonical_uuid, chip_of, is_same_slot, slot_of, uuids_differ, without_domain
@@ -32,11 +32,11 @@ class NamingResult:
 
 
 class _RememberedIdentities:
-    """The identities from earlier merges. Each can be claimed only once."""
+    """The identities from earlier merges. Each is assigned to at most one device."""
 
     def __init__(self, identities: Iterable[Identity], groups: Sequence[SightingGroup]) -> None:
         self.identities = {identity.id: identity for identity in identities}
-        self.claimed: set[str] = set()
+        self.assigned_ids: set[str] = set()
         self.by_uuid: dict[tuple[str, str | None, str | None], list[Identity]] = {}
         self.by_bus: dict[tuple[str, str, str | None], list[Identity]] = {}
         for identity in self.identities.values():
@@ -46,30 +46,30 @@ class _RememberedIdentities:
                 self.by_bus.setdefault(_bus_key(identity.vendor, identity.bus_id, identity.partition), []).append(
                     identity
                 )
-        self.index_count = Counter(
+        self.index_counts = Counter(
             (group.vendor, group.device.index) for group in groups if group.device.partition is None
         )
-        self.bus_count = Counter(
+        self.bus_counts = Counter(
             _bus_key(group.vendor, group.device.bus_id, group.device.partition)
             for group in groups
             if group.device.bus_id
         )
-        self.uuid_count = Counter((group.vendor, canonical_uuid(group.device.uuid)) for group in groups)
+        self.uuid_counts = Counter((group.vendor, canonical_uuid(group.device.uuid)) for group in groups)
 
     def unique_uuid(self, group: SightingGroup) -> str | None:
         uuid = canonical_uuid(group.device.uuid)
-        return uuid if uuid is not None and self.uuid_count[(group.vendor, uuid)] == 1 else None
+        return uuid if uuid is not None and self.uuid_counts[(group.vendor, uuid)] == 1 else None
 
     def has_shared_index(self, group: SightingGroup) -> bool:
         """Return whether another chip has the same index."""
         chip = chip_of(group.device)
-        return chip is not None and chip.number is not None and self.index_count[group.vendor, group.device.index] > 1
+        return chip is not None and chip.number is not None and self.index_counts[group.vendor, group.device.index] > 1
 
-    def claim(self, group: SightingGroup) -> Identity | None:
-        """Claim the device's identity from earlier merges. Return None for a new device."""
+    def assign(self, group: SightingGroup) -> Identity | None:
+        """Return the identity that the device had in earlier merges, or None for a new device."""
         for identity in self._candidates(group):
-            if identity.id not in self.claimed and not uuids_differ(identity.uuid, self.unique_uuid(group)):
-                self.claimed.add(identity.id)
+            if identity.id not in self.assigned_ids and not uuids_differ(identity.uuid, self.unique_uuid(group)):
+                self.assigned_ids.add(identity.id)
                 return identity
         return None
 
@@ -87,10 +87,10 @@ class _RememberedIdentities:
                 for identity in self.identities.values()
                 if (identity.vendor, identity.index, identity.partition) == index_key
             ]
-        for name in (_chip_id(group), _index_id(group)):
-            by_index = self.identities.get(name)
-            if by_index is not None and by_index.bus_id is None and by_index.partition == device.partition:
-                candidates.append(by_index)
+        for device_id in (_chip_id(group), _index_id(group)):
+            identity = self.identities.get(device_id)
+            if identity is not None and identity.bus_id is None and identity.partition == device.partition:
+                candidates.append(identity)
         return candidates
 
     def _identities_at_address(self, group: SightingGroup) -> list[Identity]:
@@ -100,7 +100,7 @@ class _RememberedIdentities:
         key, slot = _bus_key(group.vendor, bus_id, partition), slot_of(bus_id, partition)
         slots = {identity.id: slot_of(identity.bus_id or "", partition) for identity in self.by_bus.get(key, ())}
         ids = [identity_id for identity_id, known_slot in slots.items() if known_slot == slot]
-        if not ids and self.bus_count[key] == 1:
+        if not ids and self.bus_counts[key] == 1:
             ids = [identity_id for identity_id, known_slot in slots.items() if is_same_slot(known_slot, slot)]
             ids = ids if len(ids) == 1 else []
         return sorted((self.identities[identity_id] for identity_id in ids), key=partial(_likelihood_key, group.device))
@@ -125,7 +125,7 @@ def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str,
 
 
 def _new_id(group: SightingGroup, parent: Identity | None, remembered: _RememberedIdentities) -> str | None:
-    """Return an unused id, such as the UUID, `parent/partition`, the address or `vendor:index`."""
+    """Return the UUID, `parent/partition`, the address or `vendor:index`, or None if another device has this id."""
     device = group.device
     candidates = []
     if remembered.unique_uuid(group) is not None and device.uuid:
@@ -165,7 +165,6 @@ def _device_label(group: SightingGroup, parent: Identity | None, remembered: _Re
 
 
 def _update_identity(identity: Identity, device: Device, uuid: str | None, parent: Identity | None) -> Identity:
-    """Return the identity, updated with the device's fields."""
     facts = dict(device.facts)
     return replace(
         identity,
@@ -183,21 +182,15 @@ def _preferred_address(printed: str | None, remembered: str | None) -> str | Non
     return remembered if not printed or (remembered or "").endswith(":" + printed) else printed
 
 
-def _find_parent(group: SightingGroup, groups: Mapping[tuple[str, str, int], SightingGroup]) -> SightingGroup | None:
-    for sighting in group.sightings:
-        if sighting.device.parent is not None:
-            key = (sighting.source, sighting.listing.poll, sighting.device.parent)
-            if key in groups:
-                return groups[key]
-    return None
-
-
 def _parent_groups(groups: Sequence[SightingGroup]) -> dict[int, SightingGroup]:
     """Return each partition's parent group, keyed by the `id()` of the partition's group."""
-    by_position = {(part.source, part.poll, position): group for group in groups for part, position in group.parts}
+    groups_by_position: dict[tuple[str, str, int | None], SightingGroup] = {
+        (report.source, report.poll, position): group for group in groups for report, position in group.occurrences
+    }
     parents = {}
     for group in groups:
-        parent = _find_parent(group, by_position)
+        positions = ((item.source, item.list_report.poll, item.device.parent) for item in group.sightings)
+        parent = next((groups_by_position[key] for key in positions if key in groups_by_position), None)
         if parent is not None and parent is not group:
             parents[id(group)] = parent
     return parents
@@ -214,13 +207,13 @@ def _ranks_by_address(groups: Sequence[SightingGroup]) -> dict[int, int]:
 
 
 def name_groups(groups: Sequence[SightingGroup], state: MergeState, pending_vendors: Collection[str]) -> NamingResult:
-    """Assign an identity to each group. New devices of `pending_vendors` get none."""
+    """Assign an identity to each group, except to new devices of `pending_vendors`."""
     remembered = _RememberedIdentities(state.identities, groups)
     parents, ranks = _parent_groups(groups), _ranks_by_address(groups)
     devices: dict[int, NamedDevice] = {}
     unnamed = []
     cards_first = sorted(groups, key=lambda group: id(group) in parents)
-    identities = {id(group): remembered.claim(group) for group in cards_first}
+    identities = {id(group): remembered.assign(group) for group in cards_first}
     new_groups = [
         group for group in cards_first if identities[id(group)] is None and group.vendor not in pending_vendors
     ]
@@ -250,17 +243,17 @@ def name_groups(groups: Sequence[SightingGroup], state: MergeState, pending_vend
 def _check_new_devices(
     new_groups: Sequence[SightingGroup], remembered: _RememberedIdentities, state: MergeState
 ) -> NewDevices:
-    """Compare new devices with those that just disappeared."""
+    """Compare the new devices with the devices that have just disappeared."""
     missing = [
         identity
         for identity in remembered.identities.values()
-        if identity.id in state.seen
+        if identity.id in state.list_history
         and identity.lost_since is None
         and identity.partition is None
-        and identity.id not in remembered.claimed
+        and identity.id not in remembered.assigned_ids
     ]
     new_devices = check_new_devices(new_groups, missing, state.witnesses) if missing else NewDevices()
-    remembered.claimed.update(device.occupant.id for device in new_devices.unconfirmed.values())
+    remembered.assigned_ids.update(device.occupant.id for device in new_devices.unconfirmed.values())
     return new_devices
 
 

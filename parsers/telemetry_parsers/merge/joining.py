@@ -29,57 +29,58 @@ class Sighting:
     source: str
     rank: tuple[int, str]
     device: Device
-    parts: tuple[tuple[SourceReport, int], ...]
-    listing: SourceReport
+    occurrences: tuple[tuple[SourceReport, int], ...]  # each report of the device, with the device's position in it
+    list_report: SourceReport  # the source's newest list, or its preferred report if it never lists devices
     index_space: str
     is_attached: bool = False  # the source never lists devices, like hccn-tool
 
     @property
     def address(self) -> tuple[str | None, str | None]:
-        """Return the bus address and the partition, which identify a device of a node."""
+        """Return the bus address and the partition, which together identify a device of a node."""
         return self.device.bus_id, self.device.partition
 
 
 class _DeviceFinder:
     """Finds a device in one report by address or index."""
 
-    def __init__(self, devices: Sequence[Device], *, by_partition: bool) -> None:
-        self._by_partition = by_partition
-        self._by_bus: dict[tuple[str, str | None, str | None], int] = {}
-        self._by_index_key: dict[tuple[str, int | None, str | None], list[int]] = {}
+    def __init__(self, devices: Sequence[Device], *, indices_repeat: bool) -> None:
+        self._indices_repeat = indices_repeat
+        self._positions_by_bus: dict[tuple[str, str | None, str | None], int] = {}
+        self._positions_by_index_key: dict[tuple[str, int | None, str | None], list[int]] = {}
         self._devices = devices
         for position, device in enumerate(devices):
             if device.bus_id:
-                self._by_bus.setdefault((device.vendor, device.bus_id, device.partition), position)
-            self._by_index_key.setdefault((device.vendor, *self.index_key(device)), []).append(position)
+                self._positions_by_bus.setdefault((device.vendor, device.bus_id, device.partition), position)
+            self._positions_by_index_key.setdefault((device.vendor, *self.index_key(device)), []).append(position)
 
     def index_key(self, device: Device) -> tuple[int | None, str | None]:
-        """Return the index and, if several devices share an index, the partition."""
-        return device.index, device.partition if self._by_partition else None
+        """Return the index and, if any devices of the source share an index, the partition."""
+        return device.index, device.partition if self._indices_repeat else None
 
     def index_keys(self) -> set[tuple[int | None, str | None]]:
         return {self.index_key(device) for device in self._devices}
 
     def find(self, device: Device, *, by_index: bool) -> int | None:
         """Find a device of another report in this report. Return its position or None."""
-        by_address = self._by_bus.get((device.vendor, device.bus_id, device.partition)) if device.bus_id else None
+        bus_key = (device.vendor, device.bus_id, device.partition)
+        by_address = self._positions_by_bus.get(bus_key) if device.bus_id else None
         if not by_index or device.index is None:
             return by_address
         # Devices with different addresses are different, even if their indices are equal.
-        candidates = self._by_index_key.get((device.vendor, *self.index_key(device)), ())
-        by_key = next(
+        candidates = self._positions_by_index_key.get((device.vendor, *self.index_key(device)), ())
+        same_index = next(
             (position for position in candidates if not (device.bus_id and self._devices[position].bus_id)), None
         )
-        return min((position for position in (by_address, by_key) if position is not None), default=None)
+        return min((position for position in (by_address, same_index) if position is not None), default=None)
 
 
 class _NewestList:
     """The newest list of a source's devices."""
 
-    def __init__(self, report: SourceReport, *, by_partition: bool) -> None:
+    def __init__(self, report: SourceReport, *, indices_repeat: bool) -> None:
         self.report = report
         self.devices = report.report.devices
-        self.finder = _DeviceFinder(self.devices, by_partition=by_partition)
+        self.finder = _DeviceFinder(self.devices, indices_repeat=indices_repeat)
         self.index_keys = self.finder.index_keys()
         self.chips = ChipFinder(self.devices)
 
@@ -87,37 +88,37 @@ class _NewestList:
 class _OtherReport:
     """A report by another poll of the same source."""
 
-    def __init__(self, report: SourceReport, newest_list: _NewestList, *, by_partition: bool) -> None:
+    def __init__(self, report: SourceReport, newest_list: _NewestList, *, indices_repeat: bool) -> None:
         self.report = report
         self._newest_list = newest_list
-        self._finder = _DeviceFinder(report.report.devices, by_partition=by_partition)
+        self._finder = _DeviceFinder(report.report.devices, indices_repeat=indices_repeat)
         self._chips = ChipFinder(report.report.devices)
         # Indices are compared only if both polls list the same indices, because some tools renumber cards after a loss.
-        self._by_index = self._finder.index_keys() == newest_list.index_keys
-        self._by_chip = self._chips.is_comparable_with(newest_list.chips)
+        self._has_same_indices = self._finder.index_keys() == newest_list.index_keys
+        self._has_comparable_chips = self._chips.is_comparable_with(newest_list.chips)
 
     def find(self, listed: Device, combined: Device) -> int | None:
-        """Find a listed device in this report. Return its position or None."""
-        if self._by_chip:
+        """Find a listed device in this report. `combined` adds its fields from other reports. Return its position or None."""
+        if self._has_comparable_chips:
             return self._chips.find(listed, self._newest_list.chips)
-        return self._finder.find(combined, by_index=self._by_index)
+        return self._finder.find(combined, by_index=self._has_same_indices)
 
     def parent_in_list(self, position: int) -> int | None:
         """Return the position of the device's parent in the newest list, or None."""
         parent = self.report.report.devices[position].parent
         if parent is None:
             return None
-        return self._newest_list.finder.find(self.report.report.devices[parent], by_index=self._by_index)
+        return self._newest_list.finder.find(self.report.report.devices[parent], by_index=self._has_same_indices)
 
 
 def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
     lists = tuple(newest_lists(reports).values())
     if not lists:
         return _attached_sightings(reports)
-    by_partition = any(has_repeated_index(source_report.report.devices) for source_report in reports)
-    newest_list = _NewestList(lists[0], by_partition=by_partition)
+    indices_repeat = any(has_repeated_index(source_report.report.devices) for source_report in reports)
+    newest_list = _NewestList(lists[0], indices_repeat=indices_repeat)
     other_reports = [
-        _OtherReport(source_report, newest_list, by_partition=by_partition)
+        _OtherReport(source_report, newest_list, indices_repeat=indices_repeat)
         for source_report in sorted(reports, key=preference_key)
         if source_report is not newest_list.report
     ]
@@ -127,25 +128,25 @@ def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
 def _create_sighting(newest_list: _NewestList, position: int, other_reports: Sequence[_OtherReport]) -> Sighting:
     list_report = newest_list.report
     listed_device = device = newest_list.devices[position]
-    parts = [(list_report, position)]
+    occurrences = [(list_report, position)]
     for other_report in other_reports:
         position_in_other = other_report.find(listed_device, device)
         if position_in_other is not None:
-            parts.append((other_report.report, position_in_other))
+            occurrences.append((other_report.report, position_in_other))
             parent = other_report.parent_in_list(position_in_other) if device.parent is None else device.parent
             device = combine_devices(device, other_report.report.report.devices[position_in_other])
             # The device is copied only if it changes, which saves time at every poll.
             device = device if device.parent == parent else replace(device, parent=parent)
     if device.up != listed_device.up:
         device = replace(device, up=listed_device.up)  # `up` in other polls may be older
-    parts[1:] = sorted(parts[1:], key=lambda part: _sort_key(part[0]))
+    occurrences[1:] = sorted(occurrences[1:], key=lambda occurrence: _sort_key(occurrence[0]))
     rank = (FORM_RANK[list_report.report.form], list_report.source)
-    return Sighting(list_report.source, rank, device, tuple(parts), list_report, list_report.report.index_space)
+    return Sighting(list_report.source, rank, device, tuple(occurrences), list_report, list_report.report.index_space)
 
 
 def _sort_key(report: SourceReport) -> tuple[float, float, str]:
     """Return a sort key that prefers short intervals. Among reports with processes, it prefers new ones."""
-    # Reports without processes keep their order. Sorted by time, they would move whenever polls take turns.
+    # Reports without processes are not sorted by time, because their order would change at almost every poll.
     return report.interval, -report.taken if report.report.processes else 0.0, report.poll
 
 
@@ -178,7 +179,7 @@ def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:
     return sorted(unordered, key=lambda sighting: (sighting.is_attached, sighting.rank))
 
 
-_MAX_NAMED = 4
+_MAX_NAMES = 4
 
 
 @dataclass(slots=True, eq=False)
@@ -190,12 +191,12 @@ class SightingGroup:
     device: Device = field(default_factory=lambda: Device(""))
 
     @property
-    def parts(self) -> Iterator[tuple[SourceReport, int]]:
+    def occurrences(self) -> Iterator[tuple[SourceReport, int]]:
         """Yield each report of the device, with the device's position in the report."""
-        return (part for sighting in self.sightings for part in sighting.parts)
+        return (occurrence for sighting in self.sightings for occurrence in sighting.occurrences)
 
     def add(self, sighting: Sighting) -> None:
-        """Add another source's sighting. It fills in unknown fields of the device."""
+        """Add a sighting by another source, and fill in unknown fields of the device from it."""
         self.device = combine_devices(self.device, sighting.device) if self.sightings else sighting.device
         self.sightings.append(sighting)
 
@@ -215,7 +216,7 @@ class _Joiner:
         self.groups: list[SightingGroup] = []
         self.problems: list[tuple[str, Problem]] = []
         self._by_key: dict[tuple[str | None, ...], list[SightingGroup]] = {}
-        self._uuid_count = Counter(
+        self._uuid_counts = Counter(
             (sighting.source, sighting.device.vendor, canonical_uuid(sighting.device.uuid)) for sighting in sightings
         )
 
@@ -236,7 +237,7 @@ class _Joiner:
                 self._by_key[key].append(group)
 
     def _candidates(self, sighting: Sighting) -> list[SightingGroup]:
-        """Return the groups with the sighting's address. If there are none, return those with its UUID."""
+        """Return the groups with the sighting's address, or else those with its UUID and no other known address."""
         device = sighting.device
         if device.bus_id:
             by_bus = [
@@ -269,17 +270,17 @@ class _Joiner:
         return ("bus", device.vendor, without_domain(slot_of(bus_id, device.partition)), device.partition)
 
     def _uuid_key(self, sighting: Sighting) -> tuple[str | None, ...] | None:
-        """Return a key that contains the UUID, or None if the UUID is missing or repeated."""
+        """Return a key with the UUID, or None if the UUID is missing or the source reports it for several devices."""
         device = sighting.device
         uuid = canonical_uuid(device.uuid)
-        if uuid is None or self._uuid_count[(sighting.source, device.vendor, uuid)] > 1:
+        if uuid is None or self._uuid_counts[(sighting.source, device.vendor, uuid)] > 1:
             return None
         return ("uuid", device.vendor, uuid, device.partition)
 
 
 def _ambiguity_text(candidates: Sequence[SightingGroup]) -> str:
-    names = ", ".join(name_of(group.device) for group in candidates[:_MAX_NAMED])
-    rest_text = f" and {len(candidates) - _MAX_NAMED} more" if len(candidates) > _MAX_NAMED else ""
+    names = ", ".join(name_of(group.device) for group in candidates[:_MAX_NAMES])
+    rest_text = f" and {len(candidates) - _MAX_NAMES} more" if len(candidates) > _MAX_NAMES else ""
     return f"the device could be any of {names}{rest_text}, so it is shown separately"
 
 

@@ -18,19 +18,19 @@ from telemetry_parsers.merge.arrangement import (
 )
 from telemetry_parsers.merge.merge_state import MergeState
 from telemetry_parsers.merge.presence import DeviceEvent
-from telemetry_parsers.merge.report_columns import RATIO, RATIO_OF, CheckedReport, FreshReports
+from telemetry_parsers.merge.report_columns import MEMORY_RATIO, RATIO_INPUTS, CheckedReport, FreshReports
 from telemetry_parsers.model import Absent, Identity, MergedDevice, Problem, Process, Value
 from telemetry_parsers.readings import Origin, Readings, Shape
 
 _FIELD_NAMES = [field.name for field in fields(MergedDevice)]
 _get_values = attrgetter(*_FIELD_NAMES)
-_FACTS, _READINGS = _FIELD_NAMES.index("facts"), _FIELD_NAMES.index("readings")
+_FACTS_INDEX, _READINGS_INDEX = _FIELD_NAMES.index("facts"), _FIELD_NAMES.index("readings")
 
 
 def with_readings(device: MergedDevice, facts: tuple[tuple[str, str], ...], readings: Readings) -> MergedDevice:
-    """Return the device with these facts and readings."""
+    """Return a copy of the device with these facts and readings."""
     values = list(_get_values(device))
-    values[_FACTS], values[_READINGS] = facts, readings
+    values[_FACTS_INDEX], values[_READINGS_INDEX] = facts, readings
     return MergedDevice(*values)
 
 
@@ -71,30 +71,29 @@ def merge(
     now: float,
     wall_time: float,
     pending_vendors: Collection[str] = (),
-    before: MergedNode | None = None,
+    previous: MergedNode | None = None,
 ) -> MergedNode:
-    """Merge all reports that have not expired at the monotonic time `now`."""
+    """Merge all reports that have not expired at the monotonic time `now`. Reuse unchanged parts of `previous`."""
     fresh, pending = FreshReports.from_reports(reports, now), frozenset(pending_vendors)
-    if before is None or not before.arrangement.is_valid_for(fresh, state, wall_time, pending):
-        arrangement = arrange(fresh, state, wall_time, pending, before.shapes() if before is not None else ())
+    if previous is None or not previous.arrangement.is_valid_for(fresh, state, wall_time, pending):
+        arrangement = arrange(fresh, state, wall_time, pending, previous.shapes() if previous is not None else ())
         return replace(_with_values(arrangement, fresh, arrangement.state_after), events=arrangement.events)
-    if fresh.reports == before.fresh.reports:
-        return replace(before, state=state, events=())
-    return _with_values(before.arrangement, fresh, state, before)
+    if fresh.reports == previous.fresh.reports:
+        return replace(previous, state=state, events=())
+    return _with_values(previous.arrangement, fresh, state, previous)
 
 
 def _with_values(
-    arrangement: Arrangement, fresh: FreshReports, state: MergeState, before: MergedNode | None = None
+    arrangement: Arrangement, fresh: FreshReports, state: MergeState, previous: MergedNode | None = None
 ) -> MergedNode:
-    """Return the arranged devices with the values of these reports."""
     row, origins = fresh.row(), fresh.origins()
-    previous_devices: Sequence[MergedDevice | None] = before.devices if before else (None,) * len(arrangement.devices)
-    new_reports = _new_reports(fresh, before)
+    old_devices: Sequence[MergedDevice | None] = previous.devices if previous else (None,) * len(arrangement.devices)
+    new_reports = _new_reports(fresh, previous)
     devices = []
-    for arranged, old_device in zip(arrangement.devices, previous_devices, strict=True):
+    for arranged, old_device in zip(arrangement.devices, old_devices, strict=True):
         if isinstance(arranged, MergedDevice):
             devices.append(arranged)
-        elif old_device is not None and new_reports.isdisjoint(arranged.readings.reports):
+        elif old_device is not None and new_reports.isdisjoint(arranged.readings.report_indices):
             devices.append(old_device)
         else:
             processes = _processes_of(arranged, fresh)
@@ -111,8 +110,8 @@ def _with_values(
     )
 
 
-def _new_reports(fresh: FreshReports, before: MergedNode | None) -> frozenset[int]:
-    previous_reports = before.fresh.reports if before is not None else (None,) * len(fresh.reports)
+def _new_reports(fresh: FreshReports, previous: MergedNode | None) -> frozenset[int]:
+    previous_reports = previous.fresh.reports if previous is not None else (None,) * len(fresh.reports)
     return frozenset(
         report_index
         for report_index, (checked, old_report) in enumerate(zip(fresh.reports, previous_reports, strict=True))
@@ -121,7 +120,7 @@ def _new_reports(fresh: FreshReports, before: MergedNode | None) -> frozenset[in
 
 
 def _create_readings(positions: ReadingPositions, row: Sequence[Value | None], origins: tuple[Origin, ...]) -> Readings:
-    return Readings(positions.shape, positions.values(row), origins)
+    return Readings(positions.shape, positions.select_values(row), origins)
 
 
 def _processes_of(arranged: ArrangedDevice, fresh: FreshReports) -> tuple[Process, ...]:
@@ -133,28 +132,30 @@ def _processes_of(arranged: ArrangedDevice, fresh: FreshReports) -> tuple[Proces
 
 
 def _with_poll_counts(state: MergeState, arrangement: Arrangement, fresh: FreshReports) -> MergeState:
-    seen = {identity.id: state.seen[identity.id] for identity in state.identities if identity.id in state.seen}
+    remembered_ids = {identity.id for identity in state.identities}
+    list_history = {key: history for key, history in state.list_history.items() if key in remembered_ids}
     for arranged in arrangement.devices:
         if isinstance(arranged, ArrangedDevice):
-            polls, newest_time = seen.get(arranged.device.id, (arranged.polls, -math.inf))
-            list_time = max((fresh.reports[index].report.taken for index in arranged.listings), default=newest_time)
-            seen[arranged.device.id] = (polls + 1, list_time) if list_time > newest_time else (polls, newest_time)
-    rounded_polls = {device_id: 1 << (polls.bit_length() - 1) for device_id, (polls, _) in seen.items() if polls}
+            polls, newest_time = list_history.get(arranged.device.id, (arranged.polls, -math.inf))
+            list_time = max((fresh.reports[index].report.taken for index in arranged.list_indices), default=newest_time)
+            polls += list_time > newest_time
+            list_history[arranged.device.id] = (polls, max(list_time, newest_time))
+    rounded_polls = {key: 1 << (polls.bit_length() - 1) for key, (polls, _) in list_history.items() if polls}
     if all(identity.polls == rounded_polls.get(identity.id, identity.polls) for identity in state.identities):
-        return replace(state, seen=seen)
+        return replace(state, list_history=list_history)
     identities = tuple(
         replace(identity, polls=rounded_polls.get(identity.id, identity.polls)) for identity in state.identities
     )
-    return replace(state, seen=seen, identities=identities)
+    return replace(state, list_history=list_history, identities=identities)
 
 
 def _ratio_problems(devices: Iterable[MergedDevice]) -> Iterator[tuple[str, Problem]]:
     """Yield a problem for each device whose used memory exceeds its total memory."""
     for device in devices:
         readings = device.readings
-        if not isinstance(readings, Readings) or readings.value(*RATIO) is not Absent.IMPLAUSIBLE:
+        if not isinstance(readings, Readings) or readings.value(*MEMORY_RATIO) is not Absent.IMPLAUSIBLE:
             continue
-        used, total = (readings.find(*key) for key in RATIO_OF)
+        used, total = (readings.find(*key) for key in RATIO_INPUTS)
         if used is None or total is None:
             continue
         (used_bytes, origin), (total_bytes, total_origin) = used, total
@@ -168,6 +169,6 @@ def _ratio_problems(devices: Iterable[MergedDevice]) -> Iterator[tuple[str, Prob
 def include_unread(
     devices: Iterable[MergedDevice], unread: Iterable[tuple[Identity, float | None]]
 ) -> tuple[MergedDevice, ...]:
-    """Add unread devices, each with the time when it was last listed."""
+    """Add the devices whose sources fail, each with the time when it was last listed."""
     unread_devices = (replace(absent_device(identity), up=None, last_read=last_read) for identity, last_read in unread)
     return tuple(sorted((*devices, *unread_devices), key=display_order))

@@ -10,7 +10,7 @@ from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.merge.joining import Sighting, SightingGroup
 from telemetry_parsers.model import Device, Identity, Problem
 
-ENOUGH_WITNESSES = 2
+REQUIRED_WITNESSES = 2
 # A report that lists the new device: (source, poll, time of the capture).
 Witness = tuple[str, str, float]
 # Maps (vendor, UUID or address) of each new device to the reports that list the device.
@@ -30,7 +30,7 @@ class UnconfirmedDevice:
 class NewDevices:
     """The unconfirmed devices, and the reports that list new devices (`witnesses`)."""
 
-    unconfirmed: dict[int, UnconfirmedDevice] = field(default_factory=dict)
+    unconfirmed: dict[int, UnconfirmedDevice] = field(default_factory=dict)  # by the `id()` of the new device's group
     witnesses: dict[tuple[str, str], frozenset[Witness]] = field(default_factory=dict)
 
 
@@ -45,16 +45,16 @@ def check_new_devices(
         if occupant is None or name is None:
             continue
         key = (group.vendor, name)
-        witnesses_now = {
+        new_witnesses = {
             (source_report.source, source_report.poll, source_report.taken)
-            for source_report, position in group.parts
-            if _is_different(source_report.report.devices[position], occupant)
+            for source_report, position in group.occurrences
+            if _contradicts(source_report.report.devices[position], occupant)
         }
-        if not witnesses_now:
+        if not new_witnesses:
             continue  # no report contradicts the identity of the known device
-        witnesses = frozenset(sorted(witnesses_now | previous.get(key, frozenset()))[:ENOUGH_WITNESSES])
+        witnesses = frozenset(sorted(new_witnesses | previous.get(key, frozenset()))[:REQUIRED_WITNESSES])
         new_devices.witnesses[key] = witnesses
-        if len(witnesses) < ENOUGH_WITNESSES:
+        if len(witnesses) < REQUIRED_WITNESSES:
             occupant_group = _group_of_occupant(group, occupant)
             new_devices.unconfirmed[id(group)] = UnconfirmedDevice(occupant_group, occupant, _problem(group, occupant))
             known_devices.remove(occupant)
@@ -69,7 +69,7 @@ class _KnownDevices:
                 self._by_key.setdefault(key, []).append(identity)
 
     def occupant(self, device: Device) -> Identity | None:
-        """Return the known device at the same address or with the same index. Return None if there are several."""
+        """Return the only known device at the same address, or else with the same index. Return None for several."""
         for key in self._slot_keys(device):
             identities = self._by_key.get(key)
             if identities:
@@ -89,29 +89,29 @@ class _KnownDevices:
             yield device.vendor, device.index
 
 
-def _is_different(device: Device, occupant: Identity) -> bool:
+def _contradicts(device: Device, occupant: Identity) -> bool:
     if uuids_differ(occupant.uuid, device.uuid):
         return True
     return bool(device.bus_id and occupant.bus_id) and not is_same_slot(device.bus_id or "", occupant.bus_id or "")
 
 
 def _group_of_occupant(group: SightingGroup, occupant: Identity) -> SightingGroup:
-    remaining = SightingGroup(group.vendor)
+    occupant_group = SightingGroup(group.vendor)
     for sighting in group.sightings:
-        remaining.add(_sighting_of_occupant(sighting, occupant))
-    return remaining
+        occupant_group.add(_sighting_of_occupant(sighting, occupant))
+    return occupant_group
 
 
 def _sighting_of_occupant(sighting: Sighting, occupant: Identity) -> Sighting:
     """Turn a sighting of a new device into a sighting of the occupant."""
-    parts = tuple(
+    occurrences = tuple(
         (source_report, position)
-        for source_report, position in sighting.parts
-        if not _is_different(source_report.report.devices[position], occupant)
+        for source_report, position in sighting.occurrences
+        if not _contradicts(source_report.report.devices[position], occupant)
     )
     occupant_device = Device(occupant.vendor, sighting.device.index, uuid=occupant.uuid, bus_id=occupant.bus_id)
-    devices = (replace(source_report.report.devices[position], parent=None) for source_report, position in parts)
-    return replace(sighting, device=reduce(combine_devices, (*devices, occupant_device)), parts=parts)
+    devices = (replace(source_report.report.devices[position], parent=None) for source_report, position in occurrences)
+    return replace(sighting, device=reduce(combine_devices, (*devices, occupant_device)), occurrences=occurrences)
 
 
 def _problem(group: SightingGroup, occupant: Identity) -> tuple[str, Problem]:

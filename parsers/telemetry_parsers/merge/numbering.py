@@ -21,40 +21,40 @@ _ListedIndices = dict[tuple[str, _IndexSpace], set[int | None]]
 
 @dataclass(frozen=True, slots=True)
 class NumberedSightings:
-    """The sightings with addresses, and the sources whose listed indices changed (`unmatched`)."""
+    """The sightings with addresses, and the sources whose listed indices changed."""
 
     sightings: tuple[Sighting, ...]
-    unmatched: tuple[str, ...]
+    renumbered_sources: tuple[str, ...]
     learnt: Learnt
 
     @property
     def problems(self) -> tuple[tuple[str, Problem], ...]:
         """Return a problem for each source whose indices changed."""
         text = "the indices changed, so the list is ignored until the devices' addresses are read again"
-        return tuple((source, Problem("list of devices", text)) for source in self.unmatched)
+        return tuple((source, Problem("list of devices", text)) for source in self.renumbered_sources)
 
 
-def with_addresses(sightings: Sequence[Sighting], fresh: Iterable[SourceReport], learnt: Learnt) -> NumberedSightings:
+def with_addresses(sightings: Sequence[Sighting], reports: Iterable[SourceReport], learnt: Learnt) -> NumberedSightings:
     """Add addresses from other outputs to sightings that have only an index.
 
     Some tools renumber the cards when a card is lost, and again when it returns. A list whose indices changed is
     therefore ignored until other outputs have reported the addresses of all indices again.
     """
     listed_indices = _listed_indices(sightings)
-    learnt = _without_changed_spaces(listed_indices, fresh, learnt)
+    learnt = _without_changed_spaces(listed_indices, reports, learnt)
     completed: list[Sighting] = []
-    unmatched: dict[str, None] = {}
+    renumbered_sources: dict[str, None] = {}
     for sighting in sightings:
         devices = learnt.get(_index_space(sighting))
         index = sighting.device.index
         if devices is None or index is None or not _needs_address(sighting):
             completed.append(sighting)
         elif not sighting.is_attached and listed_indices[sighting.source, _index_space(sighting)] != devices.keys():
-            unmatched[sighting.source] = None
+            renumbered_sources[sighting.source] = None
         else:
             device = combine_devices(sighting.device, devices.get(index, sighting.device))
             completed.append(replace(sighting, device=device))
-    return NumberedSightings(tuple(completed), tuple(unmatched), learnt)
+    return NumberedSightings(tuple(completed), tuple(renumbered_sources), learnt)
 
 
 def sources_without_addresses(sightings: Iterable[Sighting]) -> frozenset[str]:
@@ -83,8 +83,8 @@ def learn_addresses(groups: Iterable[SightingGroup]) -> dict[_IndexSpace, dict[i
     return {space: devices for space, devices in learnt.items() if space not in incomplete}
 
 
-def remember_learnt(learnt: Learnt, newly_learnt: Learnt) -> Learnt:
-    """Combine both mappings. If a vendor has too many index spaces, only the new ones are kept."""
+def combine_learnt(learnt: Learnt, newly_learnt: Learnt) -> Learnt:
+    """Combine both mappings. If a vendor has too many index spaces, keep only the newly learnt ones."""
     combined = {**learnt, **newly_learnt}
     if len(combined) <= bounds.MAX_INDEX_SPACES:
         return combined
@@ -96,14 +96,14 @@ def remember_learnt(learnt: Learnt, newly_learnt: Learnt) -> Learnt:
     }
 
 
-def _without_changed_spaces(listed: _ListedIndices, fresh: Iterable[SourceReport], learnt: Learnt) -> Learnt:
+def _without_changed_spaces(listed: _ListedIndices, reports: Iterable[SourceReport], learnt: Learnt) -> Learnt:
     """Return `learnt` with an empty mapping for each index space whose listed indices changed."""
     changed = {space for (_, space), indices in listed.items() if space in learnt and indices != learnt[space].keys()}
-    return {**learnt, **{space: {} for space in (*changed, *_empty_spaces(fresh)) if space in learnt}}
+    return {**learnt, **{space: {} for space in (*changed, *_spaces_of_empty_lists(reports)) if space in learnt}}
 
 
-def _empty_spaces(fresh: Iterable[SourceReport]) -> Iterator[_IndexSpace]:
-    for source_report in newest_lists(fresh).values():
+def _spaces_of_empty_lists(reports: Iterable[SourceReport]) -> Iterator[_IndexSpace]:
+    for source_report in newest_lists(reports).values():
         if not source_report.report.devices:
             yield source_report.vendor, source_report.report.index_space or source_report.source
 

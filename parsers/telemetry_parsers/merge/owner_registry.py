@@ -63,7 +63,7 @@ class SourceClaim:
 
 @dataclass(slots=True)
 class OwnerEntry:
-    """An owner with the owner's claims and processes."""
+    """An owner, and all claims and processes of this owner."""
 
     owner: Owner
     claims: list[SourceClaim] = field(default_factory=list)
@@ -152,8 +152,8 @@ def _identifying_keys(keys: Collection[str]) -> set[str]:
 
 
 def _connected_groups(key_sets: Sequence[set[str]]) -> list[list[int]]:
-    """Group the sets that share keys, directly or through other sets. Return the sets' positions."""
-    leader_of: dict[str, int] = {}
+    """Group sets that share a key, directly or through other sets. Return the positions of each group's sets."""
+    leaders_by_key: dict[str, int] = {}
     leaders = list(range(len(key_sets)))
 
     def find_leader(position: int) -> int:
@@ -164,7 +164,7 @@ def _connected_groups(key_sets: Sequence[set[str]]) -> list[list[int]]:
 
     for position, keys in enumerate(key_sets):
         for key in keys:
-            own_leader, key_leader = find_leader(position), find_leader(leader_of.setdefault(key, position))
+            own_leader, key_leader = find_leader(position), find_leader(leaders_by_key.setdefault(key, position))
             leaders[max(own_leader, key_leader)] = min(own_leader, key_leader)
     groups: dict[int, list[int]] = {}
     for position in range(len(key_sets)):

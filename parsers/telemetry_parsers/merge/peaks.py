@@ -13,12 +13,12 @@ from telemetry_parsers.readings import Readings
 _ORIGIN_FACT = "peak_origin"
 FLOPS, FLOPS_PER_CYCLE, MEMORY = "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"
 _SOURCE = "peaks"
-_UNITS, _MEMORY_TOTAL = "compute_units", "memory_total_bytes"
-# The maximum size of the cache. Variants of a model, such as firmware versions, have separate entries.
+_COMPUTE_UNITS, _MEMORY_TOTAL = "compute_units", "memory_total_bytes"
+# Variants of a model, such as other firmware versions, have separate entries in the cache.
 _MAX_CACHED = 1024
-Configured = Mapping[str, PeakRates]
-_NOTHING_CONFIGURED: Configured = MappingProxyType({})
-_FactsAndReadings = tuple[tuple[tuple[str, str], ...], tuple[MergedReading, ...]]
+PeaksByModel = Mapping[str, PeakRates]
+_NO_PEAKS: PeaksByModel = MappingProxyType({})
+_Additions = tuple[tuple[tuple[str, str], ...], tuple[MergedReading, ...]]
 # PCI vendor ids, for vendors whose tools print the PCI device id of a card (the fact `chip_id`).
 _PCI_VENDORS: Mapping[str, str] = {"amd": "1002"}
 
@@ -26,11 +26,11 @@ _PCI_VENDORS: Mapping[str, str] = {"amd": "1002"}
 class PeakFinder:
     """Finds peak rates in the configuration or the model table."""
 
-    def __init__(self, configured: Configured = _NOTHING_CONFIGURED, dtypes: tuple[str, ...] = ()) -> None:
+    def __init__(self, configured: PeaksByModel = _NO_PEAKS, dtypes: tuple[str, ...] = ()) -> None:
         self.configured = configured
         self._dtypes = dtypes
-        # Caches peaks by the properties that determine them.
-        self._cache: dict[object, _FactsAndReadings] = {}
+        # The added facts and readings, by the properties of a device that determine them.
+        self._cache: dict[object, _Additions] = {}
 
     def with_peaks(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:
         """Add peak rates to devices of known models."""
@@ -41,19 +41,19 @@ class PeakFinder:
         if not device.up:
             return device
         card = parent or device
-        properties = (_model(device), device.partition, device.facts, _number(device, _UNITS), device is card)
+        properties = (_model(device), device.partition, device.facts, _number(device, _COMPUTE_UNITS), device is card)
         key = properties if device is card else (*properties, _model(card), card.facts, _number(card, _MEMORY_TOTAL))
         result = self._cache.get(key)
         if result is None:
             if len(self._cache) >= _MAX_CACHED:
                 self._cache.clear()
-            result = self._cache[key] = self._look_up(device, card)
+            result = self._cache[key] = self._create_additions(device, card)
         facts, readings = result
         if not readings:
             return device
         return with_readings(device, (*device.facts, *facts), Readings.of(device.readings).extended(readings))
 
-    def _look_up(self, device: MergedDevice, card: MergedDevice) -> _FactsAndReadings:
+    def _create_additions(self, device: MergedDevice, card: MergedDevice) -> _Additions:
         peak = self._find_peak(device, card)
         readings = () if peak is None else tuple(_peak_readings(peak, self._dtypes))
         return (((_ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
@@ -83,7 +83,7 @@ def _pci_id(card: MergedDevice) -> str:
 def _card_part(device: MergedDevice, card: MergedDevice, model_units: int | None) -> CardPart:
     facts = dict(device.facts)
     return CardPart(
-        units=_number(device, _UNITS),
+        units=_number(device, _COMPUTE_UNITS),
         model_units=model_units,
         is_partition=device.parent is not None or device.partition is not None,
         compute_partition=facts.get("compute_partition", ""),
@@ -99,9 +99,9 @@ def _number(device: MergedDevice, metric: str) -> float | None:
 
 def _peak_readings(peak: PeakRates, dtypes: Iterable[str]) -> Iterator[MergedReading]:
     shown_dtypes = dict.fromkeys((*([peak.main_dtype] if peak.main_dtype else []), *dtypes))
-    for metric, peak_of in ((FLOPS, peak.flops), (FLOPS_PER_CYCLE, peak.flops_per_cycle)):
+    for metric, get_rate in ((FLOPS, peak.flops), (FLOPS_PER_CYCLE, peak.flops_per_cycle)):
         for dtype in shown_dtypes:
-            if (value := peak_of(dtype)) is not None:
+            if (value := get_rate(dtype)) is not None:
                 yield MergedReading(metric, dtype, value, _SOURCE)
     if peak.memory_bytes_per_second is not None:
         yield MergedReading(MEMORY, "", peak.memory_bytes_per_second, _SOURCE)

@@ -7,7 +7,14 @@ from collections.abc import Collection, Iterable, Mapping, MutableMapping, Seque
 from telemetry_parsers import bounds
 from telemetry_parsers.merge.identity import NamedDevice
 from telemetry_parsers.merge.joining import FORM_RANK
-from telemetry_parsers.merge.report_columns import ABSENCE_RANK, MERGE_METRICS, NUMBER, RATIO, RATIO_OF, FreshReports
+from telemetry_parsers.merge.report_columns import (
+    ABSENCE_RANK,
+    MEMORY_RATIO,
+    MERGE_METRICS,
+    NUMBER_RANK,
+    RATIO_INPUTS,
+    FreshReports,
+)
 from telemetry_parsers.model import Absent, SourceReport
 from telemetry_parsers.readings import ReadingKey
 
@@ -17,38 +24,38 @@ _TOTAL_LABEL = "all"
 # A candidate for a reading: (value rank, form rank, report rank, report index, position). The smallest tuple is chosen.
 Choice = tuple[int, int, int, int, int]
 REPORT, POSITION = 3, 4  # indices in a Choice
-# Stands for the position of a metric that no source reports. Its value is `Absent`.
+# The position of a metric that no source reports. The last value of `FreshReports.row()` is `NOT_REPORTED`.
 NO_POSITION = -1
 # Maps the (device id, metric, label) of each counter to the counter's source.
 Pins = MutableMapping[tuple[str, str, str], str]
 
 
 def _is_other_power_kind(source_report: SourceReport, position: int, device: NamedDevice) -> bool:
-    own_kind = device.identity.power_kind
+    device_kind = device.identity.power_kind
     reported_kind = dict(source_report.report.devices[position].facts).get("power_kind")
-    return own_kind is not None and reported_kind is not None and reported_kind != own_kind
+    return device_kind is not None and reported_kind is not None and reported_kind != device_kind
 
 
 def choose_readings(
-    device: NamedDevice, fresh: FreshReports, counters: Pins, pending_vendors: Collection[str]
+    device: NamedDevice, fresh: FreshReports, pins: Pins, pending_vendors: Collection[str]
 ) -> dict[ReadingKey, Choice]:
     """Return the best reading for each metric and label."""
     may_pin = device.identity.vendor not in pending_vendors
     best: dict[ReadingKey, Choice] = {}
-    for report, device_position in device.group.parts:
-        report_index = fresh.index_of[report.source, report.poll]
-        shape, rank = fresh.reports[report_index].shape, fresh.preferences[report_index]
+    for report, device_position in device.group.occurrences:
+        report_index = fresh.index_by_poll[report.source, report.poll]
+        shape, rank = fresh.reports[report_index].shape, fresh.preference_ranks[report_index]
         form = FORM_RANK[report.report.form]
-        is_other_power = _is_other_power_kind(report, device_position, device)
+        is_other_power_kind = _is_other_power_kind(report, device_position, device)
         for position in shape.by_device.get(device_position, ()):
             key, choice = shape.columns.keys[position], (shape.ranks[position], form, rank, report_index, position)
             if key in best and best[key] <= choice:
                 continue
-            is_counted = position in shape.columns.counters and choice[0] == NUMBER
+            is_counter_value = position in shape.columns.counters and choice[0] == NUMBER_RANK
             counter = (device.identity.id, *key)
-            if is_counted and not _is_pinned_to(counters, counter, report.source, may_pin=may_pin):
+            if is_counter_value and not _pin_or_check(pins, counter, report.source, may_pin=may_pin):
                 continue
-            if key[0] == _POWER and is_other_power:
+            if key[0] == _POWER and is_other_power_kind:
                 continue
             best[key] = choice
     _drop_totals(best)
@@ -58,7 +65,7 @@ def choose_readings(
 
 def is_number(choice: Choice) -> bool:
     """Return whether the chosen reading is a number."""
-    return choice[0] == NUMBER
+    return choice[0] == NUMBER_RANK
 
 
 def _drop_totals(choices: dict[ReadingKey, Choice]) -> None:
@@ -69,30 +76,28 @@ def _drop_totals(choices: dict[ReadingKey, Choice]) -> None:
 
 
 def _prefer_derived_ratio(choices: dict[ReadingKey, Choice], fresh: FreshReports) -> None:
-    """Choose the memory ratio that was derived from one capture's used and total memory, if there is one."""
-    used, total = (choices.get(key) for key in RATIO_OF)
+    """Choose the derived memory ratio if the used and the total memory were chosen from the same report."""
+    used, total = (choices.get(key) for key in RATIO_INPUTS)
     if used is None or total is None or used[REPORT] != total[REPORT]:
         return
     shape = fresh.reports[used[REPORT]].shape
     ratio_position = shape.columns.ratios.get((used[POSITION], total[POSITION]))
     if ratio_position is not None and shape.absences.get(ratio_position, Absent.IMPLAUSIBLE) is not None:
-        choices[RATIO] = (shape.ranks[ratio_position], *used[1:-1], ratio_position)
+        choices[MEMORY_RATIO] = (shape.ranks[ratio_position], *used[1:-1], ratio_position)
 
 
-def _is_pinned_to(counters: Pins, counter: tuple[str, str, str], source: str, *, may_pin: bool) -> bool:
-    """Return whether the counter is pinned to this source. Pin it first if it is unpinned and `may_pin` is true."""
-    if may_pin:
-        return counters.setdefault(counter, source) == source
-    return counters.get(counter) == source
+def _pin_or_check(pins: Pins, counter: tuple[str, str, str], source: str, *, may_pin: bool) -> bool:
+    """Pin the counter to this source if it has no pin and `may_pin` is true. Return whether it has this source."""
+    return (pins.setdefault(counter, source) if may_pin else pins.get(counter)) == source
 
 
-def remember_pins(counters: Pins, ids: Collection[str], current: Iterable[tuple[str, Iterable[ReadingKey]]]) -> Pins:
-    """Return the pins of these devices' counters. Above the limit, omit counters that are not reported."""
-    kept = {pin: source for pin, source in counters.items() if pin[0] in ids}
+def prune_pins(pins: Pins, ids: Collection[str], reported_keys: Iterable[tuple[str, Iterable[ReadingKey]]]) -> Pins:
+    """Return the pins of the devices with these `ids`. Above the limit, omit counters that are not reported."""
+    kept = {counter: source for counter, source in pins.items() if counter[0] in ids}
     if len(kept) <= bounds.MAX_PINNED_COUNTERS:
         return kept
-    reported = {(device, *key) for device, keys in current for key in keys}
-    return {pin: source for pin, source in kept.items() if pin in reported}
+    reported = {(device_id, *key) for device_id, keys in reported_keys for key in keys}
+    return {counter: source for counter, source in kept.items() if counter in reported}
 
 
 class MissingMetrics:
@@ -100,18 +105,19 @@ class MissingMetrics:
 
     def __init__(self, fresh: FreshReports) -> None:
         self._fresh = fresh
-        self._cached: dict[tuple[frozenset[str], tuple[int, ...]], dict[ReadingKey, Choice]] = {}
+        self._cache: dict[tuple[frozenset[str], tuple[int, ...]], dict[ReadingKey, Choice]] = {}
 
     def find_absences(self, device: NamedDevice, chosen: Mapping[ReadingKey, Choice]) -> Mapping[ReadingKey, Choice]:
         """Return `Absent` for each metric that the device's sources can report, but did not."""
         listings = tuple(
-            self._fresh.index_of[sighting.listing.source, sighting.listing.poll] for sighting in device.group.sightings
+            self._fresh.index_by_poll[sighting.list_report.source, sighting.list_report.poll]
+            for sighting in device.group.sightings
         )
         reported = frozenset(metric for metric, _ in chosen)
         key = (reported, listings)
-        if key not in self._cached:
-            self._cached[key] = self._find_missing(listings, reported | MERGE_METRICS)
-        return self._cached[key]
+        if key not in self._cache:
+            self._cache[key] = self._find_missing(listings, reported | MERGE_METRICS)
+        return self._cache[key]
 
     def _find_missing(self, listings: Sequence[int], reported: frozenset[str]) -> dict[ReadingKey, Choice]:
         missing: dict[ReadingKey, Choice] = {}

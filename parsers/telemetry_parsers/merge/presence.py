@@ -10,11 +10,11 @@ from telemetry_parsers.combining import has_address_or_uuid, is_same_slot, slot_
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.merge.identity import NamedDevice
 from telemetry_parsers.merge.merge_state import MergeState
-from telemetry_parsers.merge.new_devices import ENOUGH_WITNESSES
+from telemetry_parsers.merge.new_devices import REQUIRED_WITNESSES
 from telemetry_parsers.model import Identity, Problem
 
 FORGET_AFTER_SECONDS = 7 * 24 * 3600.0
-_Address = tuple[str, str | None, str]
+_AddressKey = tuple[str, str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class DeviceEvent:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """The remembered devices and their latest events. `forgotten` counts the devices above the limit."""
+    """The remembered devices and their latest events. `forgotten_counts` are the numbers of devices above the limit."""
 
     identities: tuple[Identity, ...]
     lost: tuple[Identity, ...]
     events: tuple[DeviceEvent, ...]
-    forgotten: Mapping[tuple[str, str], int]
+    forgotten_counts: Mapping[tuple[str, str], int]  # by (vendor, source)
 
     @property
     def problems(self) -> tuple[tuple[str, Problem], ...]:
@@ -50,17 +50,17 @@ class Presence:
         )
         return tuple(
             (source, Problem("lost devices", text.format(count=count, vendor=vendor)))
-            for (vendor, source), count in self.forgotten.items()
+            for (vendor, source), count in self.forgotten_counts.items()
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _DeviceLists:
-    """The sources that currently list devices, and the ids of the listed devices (`seen`)."""
+    """The sources that currently list devices, and the ids of the listed devices."""
 
     listing_sources: Collection[str]
     numbering_sources: Collection[str]
-    seen: Collection[str]
+    listed_ids: Collection[str]
     returned: _ReturnedDevices
     wall_time: float
 
@@ -76,7 +76,7 @@ class _ReturnedDevices:
     def __init__(self, identities: Iterable[Identity]) -> None:
         self._partitions: set[tuple[str, str | None]] = set()
         self._indices: set[tuple[str, str | None, int | None]] = set()
-        self._slots: dict[_Address, list[str]] = {}
+        self._slots: dict[_AddressKey, list[str]] = {}
         for identity in identities:
             self._partitions.add((identity.vendor, identity.partition))
             self._indices.add((identity.vendor, identity.partition, identity.index))
@@ -86,10 +86,10 @@ class _ReturnedDevices:
                 )
 
     def may_explain(self, identity: Identity) -> bool:
-        """Return whether this identity probably comes from a garbled line about a returned device."""
+        """Return whether a garbled line about a returned device was probably mistaken for this device."""
         if not self._partitions:
             return False
-        if identity.polls < ENOUGH_WITNESSES:
+        if identity.polls < REQUIRED_WITNESSES:
             if identity.lost_since is None and (identity.vendor, identity.partition) in self._partitions:
                 return True
             if (identity.vendor, identity.partition, identity.index) in self._indices:
@@ -103,18 +103,19 @@ class _ReturnedDevices:
         )
 
 
-def _address_key(identity: Identity, bus_id: str) -> _Address:
+def _address_key(identity: Identity, bus_id: str) -> _AddressKey:
     return identity.vendor, identity.partition, without_domain(slot_of(bus_id, identity.partition))
 
 
-def _update_missing(
-    identity: Identity, lists: _DeviceLists, with_address: Collection[tuple[str, int | None]]
+def _update_unlisted(
+    identity: Identity, lists: _DeviceLists, indices_with_address: Collection[tuple[str, int | None]]
 ) -> Identity | None:
+    """Return the identity of a device that is not listed, or None if the device is to be forgotten."""
     is_missing = lists.should_contain(identity)
-    if is_missing and identity.parent is not None and identity.parent in lists.seen:
+    if is_missing and identity.parent is not None and identity.parent in lists.listed_ids:
         return None
     # The device was first published with only an index, and is now listed with an address.
-    is_listed_by_address = identity.index is not None and (identity.vendor, identity.index) in with_address
+    is_listed_by_address = identity.index is not None and (identity.vendor, identity.index) in indices_with_address
     if is_missing and is_listed_by_address and not has_address_or_uuid(identity):
         return None
     if lists.returned.may_explain(identity):
@@ -133,34 +134,40 @@ def update(
 ) -> Presence:
     """Compare the current lists with the remembered devices, and return the new presence."""
     # `numbering_sources` list only indices, so their lists do not show that a device with an address is missing.
-    seen = {device.identity.id: _listed_identity(device) for device in devices}
+    listed = {device.identity.id: _listed_identity(device) for device in devices}
     previous: Mapping[str, Identity] = {identity.id: identity for identity in state.identities}
     returned = [
-        seen[identity.id] for identity in state.identities if identity.lost_since is not None and identity.id in seen
-    ]
-    lists = _DeviceLists(listing_sources, numbering_sources, seen, _ReturnedDevices(returned), wall_time)
-    with_address = {
-        (identity.vendor, identity.index) for identity in {**previous, **seen}.values() if has_address_or_uuid(identity)
-    }
-    missing = {
-        identity.id: _update_missing(identity, lists, with_address)
+        listed[identity.id]
         for identity in state.identities
-        if identity.id not in seen
+        if identity.lost_since is not None and identity.id in listed
+    ]
+    lists = _DeviceLists(listing_sources, numbering_sources, listed, _ReturnedDevices(returned), wall_time)
+    indices_with_address = {
+        (identity.vendor, identity.index)
+        for identity in {**previous, **listed}.values()
+        if has_address_or_uuid(identity)
     }
-    kept, forgotten = _limit_missing(
-        [identity for identity in missing.values() if identity is not None], state.forgotten
+    unlisted = {
+        identity.id: _update_unlisted(identity, lists, indices_with_address)
+        for identity in state.identities
+        if identity.id not in listed
+    }
+    kept, forgotten_counts = _limit_unlisted(
+        [identity for identity in unlisted.values() if identity is not None], state.forgotten_counts
     )
-    after = {**seen, **{identity.id: identity for identity in kept}}
-    events = [DeviceEvent.from_identity(new, "appeared") for key, new in seen.items() if key not in previous]
+    remembered = {**listed, **{identity.id: identity for identity in kept}}
+    events = [DeviceEvent.from_identity(new, "appeared") for key, new in listed.items() if key not in previous]
     events += [DeviceEvent.from_identity(identity, "returned") for identity in returned]
-    for key, current in missing.items():
-        if previous[key].lost_since is None and (current is None or (current.lost_since is not None and key in after)):
+    for key, current in unlisted.items():
+        if previous[key].lost_since is None and (
+            current is None or (current.lost_since is not None and key in remembered)
+        ):
             events.append(DeviceEvent.from_identity(previous[key], "removed" if current is None else "lost"))
     return Presence(
-        identities=tuple(after.values()),
-        lost=tuple(identity for identity in after.values() if identity.lost_since is not None),
+        identities=tuple(remembered.values()),
+        lost=tuple(identity for identity in remembered.values() if identity.lost_since is not None),
         events=tuple(events),
-        forgotten=forgotten,
+        forgotten_counts=forgotten_counts,
     )
 
 
@@ -169,26 +176,29 @@ def _listed_identity(device: NamedDevice) -> Identity:
     return replace(device.identity, listed_by=sources, lost_since=None)
 
 
-def _limit_missing(
-    missing: Sequence[Identity], forgotten: Mapping[tuple[str, str], int]
+def _limit_unlisted(
+    unlisted: Sequence[Identity], forgotten_counts: Mapping[tuple[str, str], int]
 ) -> tuple[Sequence[Identity], Mapping[tuple[str, str], int]]:
-    kept = keep_most_seen(missing) if len(missing) > bounds.MAX_LOST else missing
-    if len(kept) == len(missing) and not forgotten:
+    kept = keep_most_seen(unlisted) if len(unlisted) > bounds.MAX_LOST else unlisted
+    if len(kept) == len(unlisted) and not forgotten_counts:
         return kept, {}
-    lost = Counter(identity.vendor for identity in kept if identity.lost_since is not None)
-    counts = Counter({key: count for key, count in forgotten.items() if lost[key[0]] >= bounds.MAX_LOST})
+    lost_counts = Counter(identity.vendor for identity in kept if identity.lost_since is not None)
+    counts = Counter({key: count for key, count in forgotten_counts.items() if lost_counts[key[0]] >= bounds.MAX_LOST})
     ids = {identity.id for identity in kept}
     counts.update(
-        (identity.vendor, source) for identity in missing if identity.id not in ids for source in identity.listed_by[:1]
+        (identity.vendor, source)
+        for identity in unlisted
+        if identity.id not in ids
+        for source in identity.listed_by[:1]
     )
     return kept, dict(counts)
 
 
-def keep_most_seen(missing: Iterable[Identity]) -> list[Identity]:
-    """Return the missing devices. Above the limit, return those that were seen most often."""
+def keep_most_seen(unlisted: Iterable[Identity]) -> list[Identity]:
+    """Return the unlisted devices. Above the limit, return those that were listed most often."""
     kept_counts: Counter[tuple[str, bool]] = Counter()
     kept: list[Identity] = []
-    for identity in sorted(missing, key=lambda identity: (-identity.polls, identity.lost_since or 0.0)):
+    for identity in sorted(unlisted, key=lambda identity: (-identity.polls, identity.lost_since or 0.0)):
         is_lost = identity.lost_since is not None
         limit = bounds.MAX_LOST if is_lost else bounds.MAX_UNKNOWN
         if kept_counts[identity.vendor, is_lost] < limit and len(kept) < bounds.MAX_REMEMBERED:
@@ -197,8 +207,10 @@ def keep_most_seen(missing: Iterable[Identity]) -> list[Identity]:
     return kept
 
 
-def shift_losses(identities: Iterable[Identity], period: tuple[float, float], seconds: float) -> tuple[Identity, ...]:
-    """Shift the loss times within `period` by `seconds`, after the clock was set."""
+def shift_loss_times(
+    identities: Iterable[Identity], period: tuple[float, float], seconds: float
+) -> tuple[Identity, ...]:
+    """Shift the loss times within `period` (start, end) by `seconds`, because the clock was set."""
     start, end = period
     return tuple(
         replace(identity, lost_since=identity.lost_since + seconds)

@@ -21,23 +21,27 @@ class NodeRanks:
     """The ranks on one server of the rank table. The chips are identified by their physical ids."""
 
     server: str = ""
-    by_physical_id: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    ranks_by_physical_id: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[MergedDevice, ...]:
     """Return the devices with the ranks that run on them."""
-    if not ranks.by_physical_id:
+    if not ranks.ranks_by_physical_id:
         return devices
     all_ids = [_physical_id(device) for device in devices]
     ranked = []
     for device, physical_id in zip(devices, all_ids, strict=True):
-        rank = None if physical_id is None or all_ids.count(physical_id) > 1 else ranks.by_physical_id.get(physical_id)
+        rank = (
+            None
+            if physical_id is None or all_ids.count(physical_id) > 1
+            else ranks.ranks_by_physical_id.get(physical_id)
+        )
         ranked.append(device if rank is None else _with_rank(device, rank, ranks.server))
     return tuple(ranked)
 
 
 def _physical_id(device: MergedDevice) -> int | None:
-    """Return the physical id of an Ascend chip, or its index if no id is printed."""
+    """Return the physical id of an Ascend chip, or its index if the id is not reported. Return None for other devices."""
     if device.vendor != VENDOR or device.up is False:
         return None
     printed_id = dict(device.facts).get("phy_id", "")

@@ -12,8 +12,8 @@ from telemetry_parsers.model import Absent, Device, Metric, Reading, SourceRepor
 from telemetry_parsers.readings import Origin, ReadingKey
 
 _NO_METRICS: Mapping[str, Metric] = {}
-RATIO: ReadingKey = ("memory_used_ratio", "")
-RATIO_OF: tuple[ReadingKey, ReadingKey] = (("memory_used_bytes", ""), ("memory_total_bytes", ""))
+MEMORY_RATIO: ReadingKey = ("memory_used_ratio", "")
+RATIO_INPUTS: tuple[ReadingKey, ReadingKey] = (("memory_used_bytes", ""), ("memory_total_bytes", ""))
 # The merge determines these metrics itself, and ignores readings of these metrics in reports.
 MERGE_METRICS = frozenset({"info", "up", "unread", "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"})
 # If all sources report an `Absent` value for a metric, the value with the lowest rank is used.
@@ -24,19 +24,19 @@ ABSENCE_RANK = {
     Absent.NOT_SUPPORTED: 3,
     Absent.NOT_REPORTED: 4,
 }
-NUMBER = -1
+NUMBER_RANK = -1  # a number is preferred to an `Absent` value
 
 # The columns of a report's readings (devices, metrics, labels), which are compared at every poll.
-Names = tuple[tuple[int | None, ...], tuple[str, ...], tuple[str, ...]]
-_DEVICE_OF, _METRIC_OF, _LABEL_OF = attrgetter("device"), attrgetter("metric"), attrgetter("label")
-_VALUE_OF = attrgetter("value")
+NameColumns = tuple[tuple[int | None, ...], tuple[str, ...], tuple[str, ...]]
+_get_device, _get_metric, _get_label = attrgetter("device"), attrgetter("metric"), attrgetter("label")
+_get_value = attrgetter("value")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportColumns:
     """The names and limits of a report's valid readings, and the positions of its memory ratios."""
 
-    names: Names
+    names: NameColumns
     plugin_metrics: Mapping[str, Metric]
     metrics: frozenset[str]
     positions: tuple[int, ...]  # positions of the valid readings in the report, without unknown metrics
@@ -48,7 +48,7 @@ class ReportColumns:
 
     def values(self, readings: Sequence[Reading]) -> tuple[Value | None, ...]:
         """Return the checked values of these readings, and the memory ratios."""
-        values = list(map(_VALUE_OF, readings))
+        values = list(map(_get_value, readings))
         if len(self.positions) < len(values):
             values = [values[position] for position in self.positions]
         checked: list[Value | None] = [
@@ -61,27 +61,30 @@ class ReportColumns:
         return tuple(checked)
 
 
-def create_columns(names: Names, plugin_metrics: Mapping[str, Metric]) -> ReportColumns:
+def create_columns(names: NameColumns, plugin_metrics: Mapping[str, Metric]) -> ReportColumns:
     """Create the columns of a report from the names of its readings."""
     metrics = {key: BY_KEY.get(key) or plugin_metrics.get(key) for key in names[1] if key not in MERGE_METRICS}
-    limits_of = {key: limits(metric) for key, metric in metrics.items() if metric is not None}
+    limits_by_key = {key: limits(metric) for key, metric in metrics.items() if metric is not None}
     counter_keys = {key for key, metric in metrics.items() if metric is not None and metric.kind == "counter"}
-    positions = tuple(position for position, key in enumerate(names[1]) if key in limits_of)
-    valid_names = [(device, (key, label)) for device, key, label in zip(*names, strict=True) if key in limits_of]
+    positions = tuple(position for position, key in enumerate(names[1]) if key in limits_by_key)
+    valid_names = [(device, (key, label)) for device, key, label in zip(*names, strict=True) if key in limits_by_key]
     # If a reading occurs twice, the first is used.
-    position_of = {name: position for position, name in reversed(list(enumerate(valid_names)))}
+    positions_by_name = {name: position for position, name in reversed(list(enumerate(valid_names)))}
     # Most devices of a report have the same readings, so sharing equal keys saves memory.
     shared_keys = {key: key for _, key in valid_names}
-    used, total = ({name[0]: position for name, position in position_of.items() if name[1] == key} for key in RATIO_OF)
+    used, total = (
+        {device: position for (device, key), position in positions_by_name.items() if key == input_key}
+        for input_key in RATIO_INPUTS
+    )
     ratios = {device: (used[device], total[device]) for device in used if device in total and device is not None}
     return ReportColumns(
         names=names,
         plugin_metrics=plugin_metrics,
-        metrics=frozenset(limits_of),
+        metrics=frozenset(limits_by_key),
         positions=positions,
-        keys=(*(shared_keys[key] for _, key in valid_names), *(RATIO for _ in ratios)),
+        keys=(*(shared_keys[key] for _, key in valid_names), *(MEMORY_RATIO for _ in ratios)),
         devices=(*(device for device, _ in valid_names), *ratios),
-        limits=tuple(limits_of[key] for _, (key, _) in valid_names),
+        limits=tuple(limits_by_key[key] for _, (key, _) in valid_names),
         counters=frozenset(position for position, (_, (key, _)) in enumerate(valid_names) if key in counter_keys),
         ratios={pair: len(valid_names) + rank for rank, pair in enumerate(ratios.values())},
     )
@@ -116,11 +119,11 @@ class ReportShape:
         by_device: dict[int | None, list[int]] = {}
         for position, device in enumerate(columns.devices[: len(columns.limits)]):
             by_device.setdefault(device, []).append(position)
-        ranks = [NUMBER] * len(columns.keys)
+        ranks = [NUMBER_RANK] * len(columns.keys)
         for position, absence in absences.items():
-            ranks[position] = NUMBER if absence is None else ABSENCE_RANK[absence]
-        positions_of = {device: tuple(positions) for device, positions in by_device.items()}
-        return cls(columns, absences, devices, traits, positions_of, tuple(ranks))
+            ranks[position] = NUMBER_RANK if absence is None else ABSENCE_RANK[absence]
+        positions_by_device = {device: tuple(positions) for device, positions in by_device.items()}
+        return cls(columns, absences, devices, traits, positions_by_device, tuple(ranks))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,12 +141,12 @@ class CheckedReport:
 
 
 def check_report(
-    report: SourceReport, plugin_metrics: Mapping[str, Metric] = _NO_METRICS, before: CheckedReport | None = None
+    report: SourceReport, plugin_metrics: Mapping[str, Metric] = _NO_METRICS, previous: CheckedReport | None = None
 ) -> CheckedReport:
-    """Check the readings of a report. Reuse the shape of `before` if only numbers and times differ."""
-    shape = before.shape if before is not None else None
+    """Check the readings of a report. Reuse the shape of `previous` if only numbers and times differ."""
+    shape = previous.shape if previous is not None else None
     readings = report.report.readings
-    names = (tuple(map(_DEVICE_OF, readings)), tuple(map(_METRIC_OF, readings)), tuple(map(_LABEL_OF, readings)))
+    names = (tuple(map(_get_device, readings)), tuple(map(_get_metric, readings)), tuple(map(_get_label, readings)))
     columns = shape.columns if shape is not None else None
     if columns is None or columns.plugin_metrics is not plugin_metrics or columns.names != names:
         columns = create_columns(names, plugin_metrics)
@@ -182,25 +185,27 @@ class FreshReports:
     """All reports that have not expired, and their order of preference."""
 
     reports: tuple[CheckedReport, ...]
-    index_of: Mapping[tuple[str, str], int]  # maps (source, poll) to the report's index
-    preferences: tuple[int, ...]
-    offsets: tuple[int, ...]
-    host: tuple[int, ...]
+    index_by_poll: Mapping[tuple[str, str], int]  # maps (source, poll) to the report's index
+    preference_ranks: tuple[int, ...]
+    offsets: tuple[int, ...]  # where each report's values begin in `row()`
+    host_indices: tuple[int, ...]  # reports with readings of the host, the preferred report last
 
     @classmethod
     def from_reports(cls, unsorted: Iterable[CheckedReport], now: float) -> FreshReports:
         """Select the reports that have not expired at the monotonic time `now`."""
-        reports = tuple(sorted((checked for checked in unsorted if checked.report.expires > now), key=_poll_key))
-        preference_of = {index: rank for rank, index in enumerate(_indices_by_preference(reports))}
-        host = [index for index in reversed(preference_of) if None in reports[index].shape.by_device]
+        reports = tuple(
+            sorted((checked for checked in unsorted if checked.report.expires > now), key=attrgetter("key"))
+        )
+        rank_by_index = {index: rank for rank, index in enumerate(_indices_by_preference(reports))}
+        host = [index for index in reversed(rank_by_index) if None in reports[index].shape.by_device]
         host_keys = [key for index in host for key in _host_keys(reports[index].shape)]
         if len(set(host_keys)) < len(host_keys):
             host.sort(key=lambda index: reports[index].report.taken)
         host.sort(key=lambda index: reports[index].report.interval, reverse=True)
         return cls(
             reports,
-            {_poll_key(checked): index for index, checked in enumerate(reports)},
-            tuple(preference_of[index] for index in range(len(reports))),
+            {checked.key: index for index, checked in enumerate(reports)},
+            tuple(rank_by_index[index] for index in range(len(reports))),
             tuple(accumulate((len(checked.values) for checked in reports), initial=0)),
             tuple(host),
         )
@@ -213,13 +218,13 @@ class FreshReports:
     def shape(self) -> NodeShape:
         """Return all properties of the reports except numbers and exact times."""
         lists = tuple(
-            self.index_of[report.source, report.poll] for report in newest_lists(self.source_reports).values()
+            self.index_by_poll[report.source, report.poll] for report in newest_lists(self.source_reports).values()
         )
         return (
-            tuple(self.index_of),
+            tuple(self.index_by_poll),
             tuple(checked.shape for checked in self.reports),
-            self.preferences,
-            self.host,
+            self.preference_ranks,
+            self.host_indices,
             tuple(sorted(lists)),
         )
 

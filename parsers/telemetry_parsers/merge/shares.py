@@ -11,8 +11,9 @@ from telemetry_parsers.ownership import Basis, Process
 
 # In a profile such as `1g.10gb`, `1c.3g.40gb` or `2g.20gb+me`, the compute slices precede the memory slices.
 _PROFILE = re.compile(r"(?:MIG )?(?:(\d)c\.)?(\d)g\.")
-_SLICES = 7
-_SLICES_OF_MODEL = (("A30", 4),)
+# Compute slices of a whole card.
+_DEFAULT_SLICES = 7
+_SLICES_BY_MODEL = (("A30", 4),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,29 +35,29 @@ class GroupUsage:
     def from_processes(cls, processes: Sequence[Process]) -> GroupUsage:
         """Return the total usage of these processes."""
         memory = [process.memory_used_bytes for process in processes]
-        busy = [process.utilization_ratio for process in processes]
-        return cls(_sum_if_known(memory), _sum_if_known(busy))
+        utilization = [process.utilization_ratio for process in processes]
+        return cls(_sum_if_known(memory), _sum_if_known(utilization))
 
 
-def split_card(uses: Sequence[GroupUsage]) -> tuple[Share, ...]:
+def split_card(usages: Sequence[GroupUsage]) -> tuple[Share, ...]:
     """Divide a card by utilization, else by memory, else equally."""
-    if len(uses) == 1:
+    if len(usages) == 1:
         return (Share(1.0, "whole"),)
-    busy = _fractions_if_known([use.utilization_ratio for use in uses])
-    if busy is not None:
-        return tuple(Share(fraction, "utilization") for fraction in busy)
-    memory = _fractions_if_known([use.memory_bytes for use in uses])
+    utilization = _fractions_if_known([usage.utilization_ratio for usage in usages])
+    if utilization is not None:
+        return tuple(Share(fraction, "utilization") for fraction in utilization)
+    memory = _fractions_if_known([usage.memory_bytes for usage in usages])
     if memory is not None:
         return tuple(Share(fraction, "memory") for fraction in memory)
-    return tuple(Share(1.0 / len(uses), "equal") for _ in uses)
+    return tuple(Share(1.0 / len(usages), "equal") for _ in usages)
 
 
-def fraction_of(instance: MergedDevice, card: MergedDevice, partition_count: int) -> float:
-    """Return the instance's fraction of the card."""
-    profile = _PROFILE.match(dict(instance.facts).get("profile", ""))
+def fraction_of(partition: MergedDevice, card: MergedDevice, partition_count: int) -> float:
+    """Return the partition's fraction of the card's compute slices. Without a MIG profile, all partitions are equal."""
+    profile = _PROFILE.match(dict(partition.facts).get("profile", ""))
     if profile is None:
         return 1.0 / partition_count
-    card_slices = next((slices for word, slices in _SLICES_OF_MODEL if word in card.model.split()), _SLICES)
+    card_slices = next((slices for word, slices in _SLICES_BY_MODEL if word in card.model.split()), _DEFAULT_SLICES)
     return min(1.0, int(profile[1] or profile[2]) / card_slices)
 
 
