@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from kits.changing_node import FACTS, Step, steps
 from kits.fed_node import FedNode
-from telemetry_daemon.state.history import ASLEEP, LOST, NOT_CLOSED, NOT_GIVEN, NOT_SEEN, SLEPT, History
+from telemetry_daemon.state.history import ASLEEP, HELD_UP, LOST, NOT_REPORTED, NOT_SEEN, SLEPT, History
 from telemetry_parsers.model import Absent
 from telemetry_parsers.past import KEPT, SLOT_SECONDS, SLOTS, Past, Series, kept_values
 
 _TICK = 0.25
 _STARTED = 103.0
 _SOURCES = tuple(facts.source for facts in FACTS)
-_WORDS = {NOT_SEEN, LOST, ASLEEP, NOT_GIVEN, SLEPT, NOT_CLOSED, *(absent.value for absent in Absent)}
+_WORDS = {NOT_SEEN, LOST, ASLEEP, NOT_REPORTED, SLEPT, HELD_UP, *(absent.value for absent in Absent)}
 # Slots by device and metric: the numbers that were seen in each.
 _Seen = dict[tuple[str, str], dict[int, list[float]]]
 
@@ -42,7 +42,7 @@ class PastLife(FedNode):
         if self._chance.random() < 0.03:
             self._pause(SLEPT, "slept")
         elif self._chance.random() < 0.03:
-            self._pause(NOT_CLOSED, "now")
+            self._pause(HELD_UP, "now")
         self.wall_at_start += step.days
         for _ in range(int(step.seconds / _TICK)):
             self.now += _TICK
@@ -108,7 +108,7 @@ class PastLife(FedNode):
             if silent is not None:
                 assert reason == silent
             else:
-                assert reason in _WORDS - {SLEPT, NOT_CLOSED} or reason.partition(": ")[0] in _SOURCES
+                assert reason in _WORDS - {SLEPT, HELD_UP} or reason.partition(": ")[0] in _SOURCES
 
 
 def _slots(past: Past, oldest: int) -> Iterator[tuple[tuple[str, str, int], tuple[float, float]]]:

@@ -74,7 +74,7 @@ class Playback:
             remaining = self._rebuild(self._clock.start_seek())
             while self._clock.is_interrupted() and not self._clock.is_over:
                 remaining = self._rebuild(self._clock.start_seek())
-        self._store.refresh()
+        self._store.refresh_replay_info()
         return remaining
 
     def _seek_and_play(self) -> None:
@@ -146,7 +146,7 @@ class Playback:
 
     def _halt(self, reason: str) -> None:
         self._clock.halt(reason)
-        self._store.refresh()
+        self._store.refresh_replay_info()
         self._clock.wait(math.inf)
 
     def _advance_to(self, position: float, target: float) -> None:
@@ -160,7 +160,7 @@ class Playback:
 
     def _update_history(self) -> None:
         self._slot = int(self._clock.position() // SLOT_SECONDS)
-        self._history.end_slots(self._store.current)
+        self._history.end_slots(self._store.current_snapshot)
 
     def _store_capture(self, placed: PlacedCapture) -> None:
         late_seconds = max(0.0, self._clock.position() - placed.position) + placed.age
@@ -187,7 +187,7 @@ class PlaybackControls:
     def start(self, store: Store, feed: StoreFeed, history: History) -> None:
         """Start playback in a new thread."""
         playback = self._create_playback(store, feed, history)
-        self._is_started, self._show_change = True, store.refresh
+        self._is_started, self._show_change = True, store.refresh_replay_info
         self._playback_clock.run()
         threading.Thread(target=playback.run, name="playback", daemon=True).start()
 

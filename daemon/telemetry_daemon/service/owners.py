@@ -10,7 +10,7 @@ from pathlib import Path
 
 from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.readers.pci import read_machine_state
-from telemetry_daemon.state.attribution import Attribution, hash_key
+from telemetry_daemon.state.attribution import Attribution, load_hash_key
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.state.ledger_file import LedgerFile
 from telemetry_daemon.state.store import Store
@@ -53,7 +53,9 @@ class OwnerAccounting:
 
 def _privacy(settings: AttributionSettings, state_directory: str | None) -> Privacy:
     by_name = Privacy(settings.users, settings.pods, settings.jobs)
-    return replace(by_name, key=hash_key(settings.hash_key_file, state_directory)) if by_name.needs_key else by_name
+    return (
+        replace(by_name, key=load_hash_key(settings.hash_key_file, state_directory)) if by_name.needs_key else by_name
+    )
 
 
 class JobFolderWatcher:

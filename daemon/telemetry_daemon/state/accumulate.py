@@ -16,7 +16,7 @@ from telemetry_parsers.model import Absent, Event, Health, MergedDevice, MergedR
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import Origin, Readings
 
-# Pairs of a counter and the metric that it integrates.
+# Pairs of a counter and the metric whose integral it is.
 INTEGRALS = (("busy_seconds_total", "utilization_ratio"), ("energy_estimated_joules_total", "power_watts"))
 MAX_GAP_INTERVALS = 2.0
 # Lost links are stored as events of this poll: (source, poll).
@@ -48,7 +48,7 @@ class UsageLedger(Protocol):
     """Attributes the use of the cards to their owners."""
 
     def add_segment(self, device_id: str, metric: str, segment: CurveSegment) -> None:
-        """Attribute the readings of a time segment to the card's owners."""
+        """Attribute a segment of a reading's curve to the card's owners."""
 
     def add_event(self, event: PastEvent) -> None:
         """Count an event for the owners of its device."""
@@ -69,14 +69,14 @@ class DeviceObserver(Protocol):
 
 @dataclass(slots=True)
 class Integral:
-    """The integral of a reading up to `integrated_until`."""
+    """The integral of a reading over time, up to the monotonic time `integrated_until`."""
 
     total: float = 0.0
     integrated_until: float = -math.inf
     last_reading: tuple[float, Origin] | None = None
 
     def add(self, value: float, origin: Origin) -> CurveSegment | None:
-        """Add a reading. Return the curve segment that ends with it, or None if it is old."""
+        """Add a reading. Return the curve segment that ends with the reading, or None if the reading is not new."""
         previous, self.last_reading = self.last_reading, (value, origin)
         if previous is None or previous[1].source != origin.source:
             return CurveSegment(origin.taken, origin.taken, value, value)
@@ -104,7 +104,7 @@ class Accumulator:
         ledger: UsageLedger | None = None,
         observer: DeviceObserver | None = None,
     ) -> None:
-        self._devices: dict[str, dict[str, Integral]] = {}
+        self._integrals_by_device: dict[str, dict[str, Integral]] = {}
         self.events = events or Events()
         self._links = Links()
         self._history = history
@@ -120,7 +120,7 @@ class Accumulator:
     def add_events(
         self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float
     ) -> None:
-        """Count a report's events. `ids` are the ids of its devices."""
+        """Count a report's events. `ids` are the ids of the report's devices."""
         for counted in self.events.add_report(poll, ids, events, wall_time):
             self._record_event(counted.event)
             if counted.is_start_observed:
@@ -153,7 +153,7 @@ class Accumulator:
                 self._notify_observer(past_event)
 
     def update(self, merged: MergedNode, healths: Mapping[tuple[str, str], Health]) -> None:
-        """Pass the merged devices to the history, the counters and the observer."""
+        """Pass the merged devices to the history and the observer, and integrate their readings."""
         if self._history is not None:
             self._history.update(merged.devices, healths, merged.valid_until)
         self.integrate(merged.devices)
@@ -166,12 +166,12 @@ class Accumulator:
         continued_counters = set()
         for device in devices:
             for counter, metric, value, origin in _integrands(device):
-                integral = self._devices.setdefault(device.id, {}).setdefault(counter, Integral())
+                integral = self._integrals_by_device.setdefault(device.id, {}).setdefault(counter, Integral())
                 segment = integral.add(value, origin)
                 if segment is not None and self._ledger is not None:
                     self._ledger.add_segment(device.id, metric, segment)
                 continued_counters.add((device.id, counter))
-        for device_id, integrals in self._devices.items():
+        for device_id, integrals in self._integrals_by_device.items():
             for counter, integral in integrals.items():
                 if (device_id, counter) not in continued_counters:
                     integral.last_reading = None
@@ -187,7 +187,7 @@ class Accumulator:
 
     def forget(self, device_id: str) -> None:
         """Drop all counts, events and history of the device."""
-        self._devices.pop(device_id, None)
+        self._integrals_by_device.pop(device_id, None)
         self.events.forget(device_id)
         self._links.forget(device_id)
         if self._history is not None:
@@ -206,7 +206,7 @@ class Accumulator:
             self._observer.add_event(event)
 
     def _integral_readings(self, device: MergedDevice) -> Iterator[MergedReading]:
-        integrals = self._devices.get(device.id, {})
+        integrals = self._integrals_by_device.get(device.id, {})
         for counter, _, _, origin in _integrands(device):
             if counter in integrals:
                 yield MergedReading(counter, "", integrals[counter].total, SOURCE, origin.taken, origin.interval)

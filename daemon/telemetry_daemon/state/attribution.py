@@ -21,7 +21,7 @@ from telemetry_parsers.model import MergedDevice, Sample, SourceReport
 from telemetry_parsers.owners.privacy import BY_NAME, Privacy
 from telemetry_parsers.ownership import Allocation, Claim, Owner, Task
 
-UNRESOLVED = "telemetry_claims_unresolved"
+UNRESOLVED_METRIC = "telemetry_claims_unresolved"
 _device_fields = attrgetter("id", "parent", "index", "uuid", "bus_id", "facts", "processes")
 log = logging.getLogger(__name__)
 KEY_FILE_NAME = "owners.key"
@@ -59,18 +59,18 @@ class Attribution:
         self._clock = clock
         self._ledger = ledger
         self.privacy = privacy
-        self._input: _OwnershipInput | None = None
+        self._last_input: _OwnershipInput | None = None
         self._node_owners = NodeOwners()
         # The details of each owner as first reported, because later reports may differ.
         self._first_owners: dict[tuple[str, str], Owner] = {}
         self._newer_owners: dict[tuple[str, str], Owner] = {}
 
     def with_owners(self, merged: MergedNode) -> MergedNode:
-        """Return the node with its devices' owners and the problems of claims."""
+        """Return the node with owners for its devices, and with the problems found in claims."""
         devices, wall_time = merged.devices, self._clock.wall()
         inputs = _OwnershipInput.from_reports(devices, [checked.report for checked in merged.fresh.reports])
-        if inputs != self._input or self._has_ended_claim(wall_time):
-            self._input = inputs
+        if inputs != self._last_input or self._has_ended_claim(wall_time):
+            self._last_input = inputs
             self._node_owners = self._as_first_reported(self._derive_owners(devices, inputs, wall_time))
         pairs = zip(devices, self._node_owners.devices, strict=True)
         owned_devices = tuple(ownership.apply_to(device) for device, ownership in pairs)
@@ -78,7 +78,7 @@ class Attribution:
 
     @property
     def owners(self) -> list[tuple[tuple[str, str], ...]]:
-        """Return (kind, name) of each device's owners."""
+        """Return, for each device, the kind and name of its owners."""
         return [
             tuple(_key(allocation.owner) for allocation in device.allocations) for device in self._node_owners.devices
         ]
@@ -99,10 +99,10 @@ class Attribution:
         return tuple(self._ledger.with_totals(device) for device in devices)
 
     def unresolved_counts(self) -> tuple[Sample, ...]:
-        """Return the number of unresolved device names per source, as samples."""
-        claimed = {source for source, claims in self._input.claims if claims} if self._input is not None else set()
+        """Return samples that count the unresolved device names of each source."""
+        claimed = {source for source, claims in self._last_input.claims if claims} if self._last_input else set()
         return tuple(
-            Sample(UNRESOLVED, float(self._node_owners.unresolved.get(source, 0)), (("source", source),))
+            Sample(UNRESOLVED_METRIC, float(self._node_owners.unresolved.get(source, 0)), (("source", source),))
             for source in sorted(claimed)
         )
 
@@ -117,7 +117,7 @@ class Attribution:
         return any(claim.ended is not None and claim.ended <= wall_time for claim in self._claims())
 
     def _claims(self) -> Iterator[Claim]:
-        for _, claims in self._input.claims if self._input is not None else ():
+        for _, claims in self._last_input.claims if self._last_input is not None else ():
             yield from claims
 
     def _as_first_reported(self, node_owners: NodeOwners) -> NodeOwners:
@@ -148,8 +148,8 @@ def _key(owner: Owner) -> tuple[str, str]:
     return owner.kind, owner.name
 
 
-def hash_key(key_file: str, directory: str | None) -> bytes:
-    """Return the key for hashing owner names. Raises ConfigError."""
+def load_hash_key(key_file: str, directory: str | None) -> bytes:
+    """Return the key in `key_file`, else the key stored in `directory`, else a new key. Raises ConfigError."""
     if key_file:
         return _key_from_file(key_file)
     return os.urandom(_NEW_KEY_BYTES) if directory is None else _key_in_directory(Path(directory))

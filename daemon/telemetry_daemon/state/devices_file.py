@@ -26,8 +26,8 @@ SCHEMA: _Schema = "telemetry.devices/1"
 # Enough for a hundred thousand devices.
 MAX_FILE_BYTES = 64 << 20
 _LOCK_TIMEOUT_SECONDS = 1.0
-# Older versions did not store `since`.
-_LONG_AGO = 0.0
+# The value of `since` if the file was first written by an older version.
+_UNKNOWN_TIME = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class StoredDevices:
 
     devices: tuple[Identity, ...] = ()
     events: tuple[OpenEvents, ...] = ()
-    since: float = _LONG_AGO
+    since: float = _UNKNOWN_TIME
 
     def filtered(self, is_kept: Callable[[Identity], bool]) -> StoredDevices:
         """Return the devices for which `is_kept` is true, with their events."""
@@ -58,29 +58,30 @@ def path_in(directory: str) -> Path:
     return Path(directory) / "devices.json"
 
 
-def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
-    """Return the stored devices, or none if the file is unusable."""
+def load(path: Path, default_since: float = _UNKNOWN_TIME) -> StoredDevices:
+    """Return the content of the file. If it is missing or unusable, return no devices, and `default_since`."""
     try:
         with OwnFolder.at(path.parent) as folder:
             content = _decode_devices(folder.read(path.name, MAX_FILE_BYTES))
     except FileNotFoundError:  # the first start
-        return StoredDevices(since=now)
+        return StoredDevices(since=default_since)
     except (OSError, CodecError) as error:
         log.warning("devices not loaded: the state file is unusable", extra={"path": str(path), "error": error})
-        return StoredDevices(since=now)
+        return StoredDevices(since=default_since)
     # Present devices without a model are dropped. They get the same id when a source reports them again.
     usable_devices = [identity for identity in content.devices if identity.model or identity.lost_since is not None]
     kept_devices = presence.keep_most_seen(usable_devices)
     if len(kept_devices) < len(usable_devices):
         extra = {"path": str(path), "devices": len(usable_devices), "kept": len(kept_devices)}
         log.warning("too many recorded devices; the devices reported least often are forgotten", extra=extra)
+    # `filtered` also drops the events of devices that are no longer kept.
     return replace(content, devices=tuple(kept_devices)).filtered(lambda _: True)
 
 
 def save(path: Path, stored: StoredDevices) -> None:
-    """Write the devices, except simulated devices. Raises OSError."""
-    real = stored.filtered(lambda identity: not identity.simulated)
-    document = _Document(SCHEMA, real.devices, real.since, real.events)
+    """Write the devices, except simulated devices, and their events. Raises OSError."""
+    real_devices = stored.filtered(lambda identity: not identity.simulated)
+    document = _Document(SCHEMA, real_devices.devices, real_devices.since, real_devices.events)
     text = json.dumps(to_plain(_Document, document), indent=1) + "\n"
     with OwnFolder.create_at(path.parent) as folder:
         folder.replace(path.name, text.encode())
@@ -125,17 +126,17 @@ class DevicesFileWriter:
 
 def _decode_devices(content: bytes) -> StoredDevices:
     decoded = decode_line(content)
-    if isinstance(decoded, dict):
-        decoded.setdefault("since", _LONG_AGO)
+    if isinstance(decoded, dict):  # older versions stored fewer fields
+        decoded.setdefault("since", _UNKNOWN_TIME)
         decoded.setdefault("events", [])
-    devices = decoded.get("devices") if isinstance(decoded, dict) else None
-    for device in devices if isinstance(devices, list) else ():
-        if isinstance(device, dict):
-            device.setdefault("polls", REQUIRED_WITNESSES)  # older versions did not count polls
-    events = decoded.get("events") if isinstance(decoded, dict) else None
-    for event in events if isinstance(events, list) else ():
-        if isinstance(event, dict):
-            event.setdefault("times", [])  # older versions did not store times
+        _set_default(decoded.get("devices"), "polls", REQUIRED_WITNESSES)
+        _set_default(decoded["events"], "times", [])
     document = from_plain(_Document, decoded)
     seen_devices = tuple(replace(device, polls=max(1, device.polls)) for device in document.devices)
     return StoredDevices(seen_devices, document.events, document.since)
+
+
+def _set_default(items: object, key: str, default: object) -> None:
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, dict):
+            item.setdefault(key, default)

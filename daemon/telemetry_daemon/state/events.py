@@ -92,36 +92,37 @@ class CountedEvent(NamedTuple):
 class Events:
     """The events of all devices. Not thread-safe."""
 
-    def __init__(self, machine: MachineState | None = None, opened: Iterable[OpenEvents] = ()) -> None:
+    def __init__(self, machine: MachineState | None = None, open_events: Iterable[OpenEvents] = ()) -> None:
         self._machine = machine or MachineState()
-        self._open = {event.id: event for event in opened if event.survives(self._machine.boot)}
+        self._open_by_device = {opened.id: opened for opened in open_events if opened.survives(self._machine.boot)}
         self._event_counts = {
-            event.id: {code: _EventCount(last_wall_time=last_time) for code, last_time in event.last_times.items()}
-            for event in self._open.values()
+            opened.id: {code: _EventCount(last_wall_time=last_time) for code, last_time in opened.last_times.items()}
+            for opened in self._open_by_device.values()
         }
-        self._ongoing: dict[_Poll, frozenset[tuple[str, str]]] = {}
+        # The ongoing events that each poll reports, as (device id, code).
+        self._ongoing_by_poll: dict[_Poll, frozenset[tuple[str, str]]] = {}
         # The polls of removed sources. If a source returns, its ongoing events are not counted again.
-        self._removed: set[_Poll] = set()
+        self._removed_polls: set[_Poll] = set()
         self._newest_devices: dict[str, MergedDevice] = {}
 
     def update(self, devices: Sequence[MergedDevice]) -> None:
-        """Close the events of devices that were repaired."""
+        """Update the devices, and close the events of devices that were repaired."""
         newest = self._newest_devices
         newest.update({device.id: device for device in devices if device.readings or device.id not in newest})
         for opened in self.open_events():
             counters = self._card_counters(opened.id)
             if opened.is_repaired(self._driver_binding(opened.id), counters):
-                del self._open[opened.id]
+                del self._open_by_device[opened.id]
             else:
-                self._open[opened.id] = opened.with_raised_floors(counters)
+                self._open_by_device[opened.id] = opened.with_raised_floors(counters)
 
     def add_report(
         self, poll: _Poll, ids: Sequence[str | None], events: Sequence[Event], wall_time: float
     ) -> list[CountedEvent]:
-        """Count the new events of a report and return them."""
-        self._removed.discard(poll)
-        is_first = poll not in self._ongoing
-        previously_ongoing = self._ongoing.setdefault(poll, frozenset())
+        """Count the new events of a report and return them. `ids` are the ids of the report's devices."""
+        self._removed_polls.discard(poll)
+        is_first_report = poll not in self._ongoing_by_poll
+        previously_ongoing = self._ongoing_by_poll.setdefault(poll, frozenset())
         counted_events: list[CountedEvent] = []
         if not events and not previously_ongoing:
             return counted_events
@@ -137,38 +138,39 @@ class Events:
             event_time = event.wall_time or wall_time
             code = self._count_event(device_id, event.code, event_time)
             past_event = PastEvent(event_time, device_id, event.code, event.text)
-            counted_events.append(CountedEvent(past_event, not (is_first and event.is_ongoing)))
+            counted_events.append(CountedEvent(past_event, not (is_first_report and event.is_ongoing)))
             if not event.is_ongoing:
                 self._add_open_event(device_id, code, event_time)
-        self._ongoing[poll] = frozenset(ongoing)
+        self._ongoing_by_poll[poll] = frozenset(ongoing)
         return counted_events
 
     def remove_source(self, source: str) -> None:
         """Close the ongoing events of a source."""
-        self._removed |= {poll for poll in self._ongoing if poll[0] == source}
+        self._removed_polls |= {poll for poll in self._ongoing_by_poll if poll[0] == source}
 
     def close(self, device_id: str) -> tuple[str, ...]:
         """Close a device's open events and return their codes."""
-        opened = self._open.pop(device_id, None)
-        return opened.codes if opened is not None else ()
+        closed = self._open_by_device.pop(device_id, None)
+        return closed.codes if closed is not None else ()
 
     def forget(self, device_id: str) -> None:
         """Drop all events of the device."""
-        self._open.pop(device_id, None)
+        self._open_by_device.pop(device_id, None)
         self._event_counts.pop(device_id, None)
         self._newest_devices.pop(device_id, None)
-        self._ongoing = {
-            poll: frozenset(pair for pair in pairs if pair[0] != device_id) for poll, pairs in self._ongoing.items()
+        self._ongoing_by_poll = {
+            poll: frozenset(pair for pair in pairs if pair[0] != device_id)
+            for poll, pairs in self._ongoing_by_poll.items()
         }
 
     def open_events(self) -> tuple[OpenEvents, ...]:
         """Return the open events, which are stored across restarts."""
-        return tuple(self._open.values())
+        return tuple(self._open_by_device.values())
 
     def open_codes(self) -> Mapping[str, frozenset[str]]:
         """Map each device id to the codes of its open and ongoing events."""
-        codes: dict[str, set[str]] = {event.id: set(event.codes) for event in self._open.values()}
-        ongoing = (pairs for poll, pairs in self._ongoing.items() if poll not in self._removed)
+        codes = {opened.id: set(opened.codes) for opened in self._open_by_device.values()}
+        ongoing = (pairs for poll, pairs in self._ongoing_by_poll.items() if poll not in self._removed_polls)
         for device_id, code in chain.from_iterable(ongoing):
             counted_code = code if code in self._event_counts.get(device_id, ()) else OTHER_CODE
             codes.setdefault(device_id, set()).add(counted_code)
@@ -194,13 +196,12 @@ class Events:
         return code
 
     def _add_open_event(self, device_id: str, code: str, wall_time: float) -> None:
-        opened = self._open.get(device_id)
+        opened = self._open_by_device.get(device_id)
         if opened is None:
             opened = OpenEvents(device_id, (), self._machine.boot, self._driver_binding(device_id))
-        when = in_range(_LAST_TIME_METRIC, wall_time)
-        self._open[device_id] = opened.with_event(code, 0.0 if isinstance(when, Absent) else when).with_raised_floors(
-            self._card_counters(device_id)
-        )
+        checked_time = in_range(_LAST_TIME_METRIC, wall_time)
+        opened = opened.with_event(code, 0.0 if isinstance(checked_time, Absent) else checked_time)
+        self._open_by_device[device_id] = opened.with_raised_floors(self._card_counters(device_id))
 
     def _driver_binding(self, device_id: str) -> int | None:
         device = self._newest_devices.get(device_id)

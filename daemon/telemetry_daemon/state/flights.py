@@ -46,28 +46,28 @@ def list_flights(state_directory: str) -> tuple[FlightFile, ...]:
     path = folder_in(state_directory)
     try:
         with OwnFolder.at(path) as folder:
-            return _newest_first(path, folder)
+            return _list_newest_first(path, folder)
     except FileNotFoundError:  # no file yet
         return ()
 
 
-def remove_oldest(path: Path, folder: OwnFolder, written: str, max_bytes: int = MAX_BYTES) -> None:
-    """Remove the oldest files except `written` until the limits are met. Raises OSError."""
+def remove_oldest(path: Path, folder: OwnFolder, written_name: str, max_bytes: int = MAX_BYTES) -> None:
+    """Remove the oldest files until the limits are met, but never the file `written_name`. Raises OSError."""
     bytes_left = max_bytes
-    # `written` comes first, because an older file may have a newer name after the clock was set back.
-    flights = sorted(_newest_first(path, folder), key=lambda flight: flight.name != written)
+    # If the clock was set back, older files may have later names, so the newest file is moved to the front.
+    flights = sorted(_list_newest_first(path, folder), key=lambda flight: flight.name != written_name)
     for index, flight in enumerate(flights):
         bytes_left -= flight.size_bytes
-        if flight.name != written and (bytes_left < 0 or index >= MAX_FILES):
+        if flight.name != written_name and (bytes_left < 0 or index >= MAX_FILES):
             folder.remove(flight.name)
 
 
-def _newest_first(path: Path, folder: OwnFolder) -> tuple[FlightFile, ...]:
-    flights = (_flight_named(path, name, size) for name, size in folder.sizes().items())
+def _list_newest_first(path: Path, folder: OwnFolder) -> tuple[FlightFile, ...]:
+    flights = (_parse_flight_name(path, name, size) for name, size in folder.sizes().items())
     return tuple(sorted(filter(None, flights), key=lambda flight: flight.name, reverse=True))
 
 
-def _flight_named(path: Path, name: str, size_bytes: int) -> FlightFile | None:
+def _parse_flight_name(path: Path, name: str, size_bytes: int) -> FlightFile | None:
     match = _NAME.match(name)
     if match is None:
         return None

@@ -22,13 +22,13 @@ from telemetry_parsers.model import (
 )
 from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, OF_ALL_POLLS, SUCCESSFUL, is_up
 
-MIN_LIFE_SECONDS = 10.0
-LIFE_IN_INTERVALS = 3.0
+MIN_LIFETIME_SECONDS = 10.0
+LIFETIME_INTERVALS = 3.0
 # If a poll fails with one of these reasons, the whole source has failed.
 _SOURCE_WIDE_REASONS = frozenset({"driver_gone", "library_mismatch"})
 # The tiers, from the most to the least frequently polled.
 _TIERS: tuple[Tier, ...] = ("fast", "slow", "inventory")
-# A source's state is the first of these that one of its deciding polls has.
+# A source has the most severe state of its deciding polls. The most severe state comes first.
 _STATES_BY_SEVERITY: tuple[State, ...] = (
     "stuck",
     "failed",
@@ -53,7 +53,7 @@ class PollResult:
 
 
 def result_of(capture: Capture, report: Report | None, pci_count: int) -> PollResult:
-    """Return the result of a poll from its capture and report."""
+    """Derive a poll's result from its capture and report. `pci_count` is the number of the vendor's PCI devices."""
     if capture.failure is not None:
         return PollResult(capture.failure.state, capture.failure.reason, capture.failure.text)
     if report is None:
@@ -73,7 +73,7 @@ def result_of(capture: Capture, report: Report | None, pci_count: int) -> PollRe
 
 
 def is_source_gone(result: PollResult, poll: Poll) -> bool:
-    """Return whether this result means that the whole source is gone."""
+    """Return whether this result means that the source has failed for all its polls."""
     if poll.lists_devices and (result.state == "missing" or result.reason == "no_permission"):
         return True
     return result.reason in _SOURCE_WIDE_REASONS
@@ -81,7 +81,7 @@ def is_source_gone(result: PollResult, poll: Poll) -> bool:
 
 def expiry_time(started: float, interval: float, seconds: float) -> float:
     """Return the time at which a reading that was taken at `started` expires."""
-    return started + max(MIN_LIFE_SECONDS, LIFE_IN_INTERVALS * max(interval, seconds))
+    return started + max(MIN_LIFETIME_SECONDS, LIFETIME_INTERVALS * max(interval, seconds))
 
 
 def health_after(
@@ -119,19 +119,19 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
     return started if previous.state in SUCCESSFUL else previous.fails_since
 
 
-def list_failure_times(healths: Iterable[Health], now: float) -> dict[str, float]:
-    """Map sources to the time since which they have no valid device list."""
+def unlisted_since_by_source(healths: Iterable[Health], now: float) -> dict[str, float]:
+    """Map each source whose device list is invalid to the monotonic time since which it is invalid."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
         previous = most_frequent.get(health.source)
-        is_list = health.lists_devices and health.state not in OF_ALL_POLLS
-        if is_list and (previous is None or _TIERS.index(health.tier) < _TIERS.index(previous.tier)):
+        is_device_list = health.lists_devices and health.state not in OF_ALL_POLLS
+        if is_device_list and (previous is None or _TIERS.index(health.tier) < _TIERS.index(previous.tier)):
             most_frequent[health.source] = health
-    failure_times = {source: _list_failure_time(health, now) for source, health in most_frequent.items()}
-    return {source: since for source, since in failure_times.items() if since is not None}
+    unlisted_since = {source: _unlisted_since(health, now) for source, health in most_frequent.items()}
+    return {source: since for source, since in unlisted_since.items() if since is not None}
 
 
-def _list_failure_time(health: Health, now: float) -> float | None:
+def _unlisted_since(health: Health, now: float) -> float | None:
     if health.state in SUCCESSFUL:
         return None if is_up(health, now) else health.expires
     return health.fails_since
@@ -199,7 +199,7 @@ def _problem_of_failure(health: Health) -> tuple[Problem, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """A source's name, vendor and metrics, and whether it lists devices."""
+    """Facts about a source. `gives` contains the keys of its metrics."""
 
     source: str
     vendor: str
@@ -208,7 +208,7 @@ class SourceFacts:
 
     @classmethod
     def from_parser(cls, parser: Parser) -> SourceFacts:
-        """Return the description of a parser's source."""
+        """Return the facts about a parser's source."""
         lists_devices = any(poll.lists_devices for poll in parser.polls)
         return cls(parser.name, parser.vendor, parser.gives, lists_devices)
 

@@ -35,7 +35,7 @@ STORED_SLOTS = SLOTS + 12
 NOT_SEEN = "not seen yet"
 _HAS_VALUE = 0
 _MAX_REASONS = 255
-_RUN_OF_CODES = re.compile(rb"([^\x00])\1*", re.DOTALL)
+_REPEATED_CODE_PATTERN = re.compile(rb"([^\x00])\1*", re.DOTALL)
 
 # The poll that reported a value: (source, poll name).
 PollKey = tuple[str, str]
@@ -48,7 +48,7 @@ MAX_DEVICES = bounds.MAX_DEVICES
 MAX_SILENCE_SECONDS = 1.5 * SLOT_SECONDS
 # While the clock is slewed, a timestamp may precede the start of its slot by this much.
 _MAX_SLEW_SECONDS = 0.5
-NOT_CLOSED, NOT_GIVEN, NO_LONGER_KEPT = "daemon was held up", "no source gives it", "no longer kept"
+HELD_UP, NOT_REPORTED, NO_LONGER_KEPT = "daemon was held up", "no source gives it", "no longer kept"
 ASLEEP, LOST, SLEPT = "asleep", "lost", "machine slept"
 
 
@@ -68,7 +68,7 @@ class ReasonCodes:
 
     def gaps(self, codes: bytes) -> tuple[Gap, ...]:
         """Return a gap for each sequence of slots with the same reason code."""
-        runs = _RUN_OF_CODES.finditer(codes) if codes.count(_HAS_VALUE) < len(codes) else ()
+        runs = _REPEATED_CODE_PATTERN.finditer(codes) if codes.count(_HAS_VALUE) < len(codes) else ()
         return tuple(Gap(run.start(), run.end() - run.start(), self._texts[codes[run.start()]]) for run in runs)
 
 
@@ -82,32 +82,32 @@ class SlotRange:
 
 @dataclass(slots=True)
 class MetricHistory:
-    """A device's history of one metric. Its first slot is `since`."""
+    """A device's history of one metric."""
 
-    since: int
+    first_slot: int
     last_values: array[float] = field(default_factory=lambda: array("f", [math.nan]) * STORED_SLOTS)
     # None while the last value of each slot is also its highest, for example for a constant limit.
     highest_values: array[float] | None = None
     reason_codes: bytearray | None = None
-    open_last: float = math.nan
-    open_highest: float = math.nan
+    open_slot_last: float = math.nan
+    open_slot_highest: float = math.nan
     value: Value | None = None
     poll_key: PollKey = ("", "")
 
     def set_value(self, value: float, poll_key: PollKey) -> None:
         """Set the current value and the poll that reported it."""
-        self.value, self.poll_key, self.open_last = value, poll_key, value
-        if not value <= self.open_highest:
-            self.open_highest = value
+        self.value, self.poll_key, self.open_slot_last = value, poll_key, value
+        if not value <= self.open_slot_highest:  # the highest value is NaN before the slot's first value
+            self.open_slot_highest = value
 
     def end_slot(self, slot: int) -> bool:
         """Store the open slot, and return whether it has a value."""
-        index, has_value = slot % STORED_SLOTS, self.open_last == self.open_last
-        if self.highest_values is None and self.open_highest > self.open_last:
+        index, has_value = slot % STORED_SLOTS, not math.isnan(self.open_slot_last)
+        if self.highest_values is None and self.open_slot_highest > self.open_slot_last:
             self.highest_values = self.last_values[:]
-        self.last_values[index] = self.open_last
+        self.last_values[index] = self.open_slot_last
         if self.highest_values is not None:
-            self.highest_values[index] = self.open_highest
+            self.highest_values[index] = self.open_slot_highest
         if self.reason_codes is not None:
             self.reason_codes[index] = _HAS_VALUE
         return has_value
@@ -119,18 +119,18 @@ class MetricHistory:
 
     def begin_slot(self, *, is_valid: bool) -> None:
         """Open the next slot, with the current value if it is still valid."""
-        self.open_last = self.open_highest = math.nan
+        self.open_slot_last = self.open_slot_highest = math.nan
         if is_valid and self.value is not None and not isinstance(self.value, Absent):
-            self.open_last = self.open_highest = self.value
+            self.open_slot_last = self.open_slot_highest = self.value
 
-    def series(self, span: SlotRange, unclosed: Mapping[int, int], reasons: ReasonCodes) -> Series:
-        """Return the values of these slots. The slots in `unclosed` become gaps."""
+    def series(self, span: SlotRange, gap_codes: Mapping[int, int], reasons: ReasonCodes) -> Series:
+        """Return the values of these slots. `gap_codes` maps slots without values to reason codes."""
         last = _slots_in(self.last_values, span)
         highest = last if self.highest_values is None else _slots_in(self.highest_values, span)
         codes = bytearray(span.end - span.first) if self.reason_codes is None else _slots_in(self.reason_codes, span)
-        unseen_count = max(0, min(self.since, span.end) - span.first)
-        codes[:unseen_count] = bytes([reasons.code(NOT_SEEN)]) * unseen_count
-        for slot, reason_code in unclosed.items():
+        not_seen_count = max(0, min(self.first_slot, span.end) - span.first)
+        codes[:not_seen_count] = bytes([reasons.code(NOT_SEEN)]) * not_seen_count
+        for slot, reason_code in gap_codes.items():
             if span.first <= slot < span.end:
                 index = slot - span.first
                 codes[index], last[index], highest[index] = reason_code, math.nan, math.nan
@@ -143,7 +143,7 @@ def _slots_in(slots: _Slots, span: SlotRange) -> _Slots:
 
 
 class DeviceHistory:
-    """The history of one device. `device` is None while no source lists it."""
+    """The history of one device. `device` is None while no source lists the device."""
 
     __slots__ = ("device", "metric_histories", "newest_slot")
 
@@ -152,7 +152,7 @@ class DeviceHistory:
         self.metric_histories: list[MetricHistory | None] = [None] * len(KEPT)
         self.device: MergedDevice | None = None
 
-    def update(self, device: MergedDevice, poll_key_of: Callable[[Origin], PollKey], slot: int) -> None:
+    def update(self, device: MergedDevice, get_poll_key: Callable[[Origin], PollKey], slot: int) -> None:
         """Set the current values of the device."""
         self.device, readings = device, Readings.of(device.readings)
         origins = readings.shape.origins
@@ -166,15 +166,15 @@ class DeviceHistory:
                 continue
             if metric_history is None:
                 metric_history = self.metric_histories[metric_index] = MetricHistory(slot)
-            metric_history.set_value(value, poll_key_of(readings.origins[origins[positions[0]]]))
+            metric_history.set_value(value, get_poll_key(readings.origins[origins[positions[0]]]))
 
-    def end_slot(self, slot: int, reason_of: Callable[[DeviceHistory, MetricHistory], int]) -> None:
+    def end_slot(self, slot: int, get_reason_code: Callable[[DeviceHistory, MetricHistory], int]) -> None:
         """Store the open slot, with a reason for each missing value."""
         for metric_history in self.metric_histories:
             if metric_history is not None and metric_history.end_slot(slot):
                 self.newest_slot = slot
             elif metric_history is not None:
-                metric_history.set_reason(slot, reason_of(self, metric_history))
+                metric_history.set_reason(slot, get_reason_code(self, metric_history))
 
     def begin_slot(self, *, is_valid: bool) -> None:
         """Open the next slot of each metric."""
@@ -200,9 +200,10 @@ class History:
         self._devices: dict[str, DeviceHistory] = {}
         # The times of events are seconds since boot.
         self._events: deque[PastEvent] = deque(maxlen=MAX_EVENTS)
-        self._unclosed: dict[int, int] = {}
+        # Maps slots that were not recorded to their reason codes.
+        self._gap_codes: dict[int, int] = {}
         self._outages: Mapping[PollKey, str] = {}
-        self._last_call, self._slept = self._seconds_since_boot(), clock.slept()
+        self._last_call, self._slept_seconds = self._seconds_since_boot(), clock.slept()
         self._valid_until = self._last_call
         self._first_slot = self._open_slot = int(self._last_call // SLOT_SECONDS)
 
@@ -217,7 +218,7 @@ class History:
     def update(self, devices: Sequence[MergedDevice], healths: Mapping[PollKey, Health], valid_until: float) -> None:
         """Set the current devices. Their values are valid until this monotonic time."""
         with self._lock:
-            are_valid = self._store_past_slots(self._seconds_since_boot())
+            are_valid = self._store_ended_slots(self._seconds_since_boot())
             polls = {(health.source, health.attempted_monotonic): key for key, health in healths.items()}
             for device in devices:
                 history = self._devices.get(device.id)
@@ -234,13 +235,13 @@ class History:
         with self._lock:
             self._events.append(replace(event, wall_time=event.wall_time - boot_time))
 
-    def end_slots(self, snapshot: Callable[[], Snapshot]) -> None:
+    def end_slots(self, get_snapshot: Callable[[], Snapshot]) -> None:
         """Store the slots that have ended. Call this once per slot."""
-        snapshot()  # calls `update` if reports have expired
+        get_snapshot()  # calls `update` if reports have expired
         with self._lock:
             now = self._seconds_since_boot()
             # The next call handles reports that have expired since the snapshot.
-            if now < self._valid_until and not self._store_past_slots(now):
+            if now < self._valid_until and not self._store_ended_slots(now):
                 self._begin_slot(self._open_slot, is_valid=True)
 
     def forget(self, device_id: str) -> None:
@@ -255,7 +256,7 @@ class History:
         with self._lock:
             self._devices.clear()
             self._events.clear()
-            self._unclosed.clear()
+            self._gap_codes.clear()
             self._outages = {}
             self._last_call = self._valid_until = self._seconds_since_boot()
             self._first_slot = self._open_slot = int(self._last_call // SLOT_SECONDS)
@@ -295,9 +296,9 @@ class History:
     def _series(self, span: SlotRange, device_id: str, metrics: Collection[str]) -> Mapping[str, Series]:
         device = self._devices.get(device_id)
         overwritten = range(span.first, min(self._open_slot - STORED_SLOTS, span.end))
-        unclosed = self._unclosed | dict.fromkeys(overwritten, self._reasons.code(NO_LONGER_KEPT))
+        gap_codes = self._gap_codes | dict.fromkeys(overwritten, self._reasons.code(NO_LONGER_KEPT))
         return {
-            metric: metric_history.series(span, unclosed, self._reasons)
+            metric: metric_history.series(span, gap_codes, self._reasons)
             for metric, metric_history in zip(KEPT, device.metric_histories if device is not None else (), strict=False)
             if metric_history is not None and metric in metrics
         }
@@ -314,19 +315,19 @@ class History:
         if any(history.metric_histories):
             self._devices[device.id] = history
 
-    def _store_past_slots(self, now: float) -> bool:
-        """Store past slots, and return whether the current values are still valid."""
+    def _store_ended_slots(self, now: float) -> bool:
+        """Store the slots that have ended, and return whether the current values are still valid."""
         slept = self._clock.slept()
-        has_slept = slept - self._slept >= MIN_SLEEP_SECONDS
-        gap_reason = SLEPT if has_slept else NOT_CLOSED if now - self._last_call > MAX_SILENCE_SECONDS else ""
-        self._last_call, self._slept = now, slept if has_slept else self._slept
+        has_slept = slept - self._slept_seconds >= MIN_SLEEP_SECONDS
+        gap_reason = SLEPT if has_slept else HELD_UP if now - self._last_call > MAX_SILENCE_SECONDS else ""
+        self._last_call, self._slept_seconds = now, slept if has_slept else self._slept_seconds
         previous_slot, current_slot = self._open_slot, int(now // SLOT_SECONDS)
         if current_slot <= previous_slot:
             return True
         self._end_slot(previous_slot)
         for slot in range(max(previous_slot + 1, current_slot - STORED_SLOTS), current_slot):
             if gap_reason:
-                self._unclosed[slot] = self._reasons.code(gap_reason)
+                self._gap_codes[slot] = self._reasons.code(gap_reason)
             else:
                 self._begin_slot(slot, is_valid=SLOT_SECONDS * slot < self._valid_until)
                 self._end_slot(slot)
@@ -342,7 +343,7 @@ class History:
     def _begin_slot(self, slot: int, *, is_valid: bool) -> None:
         for device in self._devices.values():
             device.begin_slot(is_valid=is_valid)
-        self._unclosed = {past: reason for past, reason in self._unclosed.items() if past >= slot - STORED_SLOTS}
+        self._gap_codes = {past: reason for past, reason in self._gap_codes.items() if past >= slot - STORED_SLOTS}
         for device_id, history in list(self._devices.items()):
             if history.device is None and history.newest_slot < slot - SLOTS:
                 del self._devices[device_id]
@@ -352,7 +353,7 @@ class History:
 
 
 def absence_reason(device: MergedDevice | None, metric_history: MetricHistory, outages: Mapping[PollKey, str]) -> str:
-    """Return why a metric has no value."""
+    """Return the reason why a metric has no value."""
     if device is not None and device.up is False:
         return LOST
     if device is not None and Readings.of(device.readings).value("suspended") == 1.0:
@@ -361,12 +362,12 @@ def absence_reason(device: MergedDevice | None, metric_history: MetricHistory, o
     if outage := outages.get(metric_history.poll_key, "removed") or outages.get((source, ""), ""):
         return f"{source}: {outage}"
     if metric_history.value is None:
-        return NOT_GIVEN
+        return NOT_REPORTED
     return metric_history.value.value if isinstance(metric_history.value, Absent) else f"{source}: expired"
 
 
 def outages_by_poll(healths: Mapping[PollKey, Health], now: float) -> Mapping[PollKey, str]:
-    """Map each poll to its failure, or "" if it works. The poll "" stands for a source's device lists."""
+    """Map each poll to its failure, or "" if it works. The key (source, "") is for the source's device lists."""
     outages = {key: _outage(health, now) for key, health in healths.items()}
     working_lists = {(source, ""): "" for source, _ in outages}
     list_outages = {(key[0], ""): outage for key, outage in outages.items() if outage and healths[key].lists_devices}

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from telemetry_daemon.state.ledger_card import ENERGY_COUNTED, ENERGY_ESTIMATED
-from telemetry_daemon.state.tally import ReadingSum, Tally
+from telemetry_daemon.state.tally import MetricSum, Tally
 from telemetry_exporters.text import clean, deep_clean
 from telemetry_parsers import bounds
 from telemetry_parsers.dataclass import dataclass, field, replace
@@ -28,7 +28,7 @@ from telemetry_parsers.ownership import Allocation, Owner
 BUSY, THROTTLED = "utilization_ratio", "throttled"
 _ENERGY = (ENERGY_COUNTED, ENERGY_ESTIMATED)
 # Records have separate fields for these metrics.
-_NOT_READINGS = frozenset({THROTTLED, *_ENERGY})
+_METRICS_WITH_FIELDS = frozenset({THROTTLED, *_ENERGY})
 MAX_GAPS = 16
 # Sources report the time of a hook with different precision.
 START_TOLERANCE_SECONDS = 1.0
@@ -57,9 +57,9 @@ class CardUse:
     basis: tuple[str, ...] = ()
     memory_peak: float | None = None
     tally: Tally = field(default_factory=Tally)
-    # What the previous daemon recorded. It is subtracted from the exposed counters, which begin at 0 with each daemon.
+    # The use recorded by earlier daemons. The exposed counters exclude this use, because each daemon starts them at 0.
     tally_at_start: Tally = field(default_factory=Tally)
-    # The values last exposed. A decrease, even in the last digit, would look like a reset.
+    # The totals that were last exposed. Even a tiny decrease would look like a counter reset.
     exposed: Totals = Totals(0.0, None, None)
 
     def update(self, allocation: Allocation) -> None:
@@ -76,12 +76,12 @@ class CardUse:
         """Return an empty `CardUse` for the same card."""
         return CardUse(self.id, self.vendor, self.device, self.model)
 
-    def update_totals(self, recent: Tally) -> Totals:
+    def update_totals(self, unsettled: Tally) -> Totals:
         """Update and return the exposed totals, which never decrease."""
-        exposed, at_start = self.exposed, self.tally_at_start
-        seconds = self.tally.seconds + recent.seconds - at_start.seconds
-        busy = _growth(exposed.busy_seconds, self.tally, recent, at_start, (BUSY,))
-        energy = _growth(exposed.energy_joules, self.tally, recent, at_start, _ENERGY)
+        exposed, at_start, tallies = self.exposed, self.tally_at_start, (self.tally, unsettled)
+        seconds = self.tally.seconds + unsettled.seconds - at_start.seconds
+        busy = _growth(exposed.busy_seconds, tallies, at_start, (BUSY,))
+        energy = _growth(exposed.energy_joules, tallies, at_start, _ENERGY)
         self.exposed = Totals(max(seconds, exposed.seconds), busy, energy)
         return self.exposed
 
@@ -96,14 +96,14 @@ class Entry:
     card_uses: dict[str, CardUse] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
     end: RecordedTime | None = None
-    cards: set[str] = field(default_factory=set)
-    missing_since: float | None = None  # since when the owner has had no current card
-    # When the owner was last seen, possibly by the previous daemon.
+    current_card_ids: set[str] = field(default_factory=set)
+    missing_since: float | None = None  # the monotonic time since which the owner has had no current card
+    # When the owner was last seen. After a restart, this is the time when the daemon started.
     last_seen: RecordedTime | None = None
-    is_over: bool = False
-    _last_owner: Owner | None = None
+    is_completed: bool = False
+    _last_details: Owner | None = None
 
-    def use_of(self, device: MergedDevice) -> CardUse:
+    def get_or_create_card_use(self, device: MergedDevice) -> CardUse:
         """Return the owner's use of this card, creating it if necessary."""
         card_use = self.card_uses.get(device.id)
         if card_use is None:
@@ -117,8 +117,8 @@ class Entry:
 
     def add_details(self, owner: Owner) -> None:
         """Add details of the owner that were unknown before."""
-        if owner != self._last_owner:
-            self._last_owner = owner
+        if owner != self._last_details:
+            self._last_details = owner
             fields = asdict(self.owner)
             self.owner = JobOwner(**{name: fields[name] or value for name, value in asdict(deep_clean(owner)).items()})
 
@@ -136,13 +136,13 @@ class Entry:
         if gap is not None and gap.end > end:
             self.gaps[-1] = Gap(gap.start, max(gap.start, end), max(0.0, min(gap.seconds, end - gap.start)))
 
-    def _end_by_absence(self) -> RecordedTime | None:
+    def _start_of_absence(self) -> RecordedTime | None:
         is_absent = self.missing_since is not None and self.last_seen is not None and self.last_seen.told_by == "seen"
         return self.last_seen if is_absent else None
 
-    def record(self, hostname: str, recent: Mapping[str, Tally]) -> JobRecord:
-        """Return the job record. `recent` is the unsettled use by device id."""
-        card_shares = [_to_card_share(use, recent.get(use.id, Tally())) for use in self.card_uses.values()]
+    def to_record(self, hostname: str, unsettled: Mapping[str, Tally]) -> JobRecord:
+        """Return the job record. `unsettled` maps device ids to use that is not yet settled."""
+        card_shares = [_to_card_share(use, unsettled.get(use.id, Tally())) for use in self.card_uses.values()]
         cards = tuple(card for card in card_shares if card.seconds or card.readings or card.events)
         return JobRecord(
             SCHEMA,
@@ -150,7 +150,7 @@ class Entry:
             hostname,
             self.owner,
             self.start,
-            self.end or self._end_by_absence(),
+            self.end or self._start_of_absence(),
             sum(card.seconds for card in cards),
             sum(card.measured_seconds for card in cards),
             _sum_of_known([card.busy_seconds for card in cards]),
@@ -198,10 +198,10 @@ def with_totals(allocation: Allocation, totals_by_owner: Mapping[OwnerKey, Total
     )
 
 
-def _to_card_share(card_use: CardUse, recent: Tally) -> CardShare:
+def _to_card_share(card_use: CardUse, unsettled: Tally) -> CardShare:
     tally = Tally()
     tally.add(card_use.tally)
-    tally.add(recent)
+    tally.add(unsettled)
     sums = {
         metric: metric_sum
         for metric, metric_sum in sorted(tally.sums.items())
@@ -221,13 +221,17 @@ def _to_card_share(card_use: CardUse, recent: Tally) -> CardShare:
         _sum_of_known([_integral(sums, metric) for metric in _ENERGY]),
         _integral(sums, THROTTLED),
         card_use.memory_peak,
-        {metric: _to_reading_summary(metric_sum) for metric, metric_sum in sums.items() if metric not in _NOT_READINGS},
+        {
+            metric: _to_reading_summary(metric_sum)
+            for metric, metric_sum in sums.items()
+            if metric not in _METRICS_WITH_FIELDS
+        },
         {clean(code)[: bounds.MAX_NAME_LENGTH]: count for code, count in sorted(tally.events.items())},
         _energy_source(sums),
     )
 
 
-def _energy_source(sums: Mapping[str, ReadingSum]) -> EnergySource:
+def _energy_source(sums: Mapping[str, MetricSum]) -> EnergySource:
     if _integral(sums, ENERGY_ESTIMATED) is not None:
         return "estimated"
     return "counter" if _integral(sums, ENERGY_COUNTED) is not None else ""
@@ -236,16 +240,16 @@ def _energy_source(sums: Mapping[str, ReadingSum]) -> EnergySource:
 def _restore_card_use(card: CardShare) -> CardUse:
     tally = Tally(card.seconds)
     for metric, reading in card.readings.items():
-        tally.sums[metric] = ReadingSum(
+        tally.sums[metric] = MetricSum(
             reading.seconds,
             (reading.mean or 0.0) * reading.seconds,
             -math.inf if reading.peak is None else reading.peak,
         )
     if card.throttled_seconds is not None:
-        tally.sums[THROTTLED] = ReadingSum(card.seconds, card.throttled_seconds, 0.0)
+        tally.sums[THROTTLED] = MetricSum(card.seconds, card.throttled_seconds, 0.0)
     if card.energy_joules is not None:
         metric = ENERGY_COUNTED if card.energy_source == "counter" else ENERGY_ESTIMATED
-        tally.sums[metric] = ReadingSum(card.seconds, card.energy_joules, 0.0)
+        tally.sums[metric] = MetricSum(card.seconds, card.energy_joules, 0.0)
     tally.events.update(card.events)
     at_start = Tally()
     at_start.add(tally)
@@ -255,7 +259,7 @@ def _restore_card_use(card: CardShare) -> CardUse:
     )  # fmt: skip
 
 
-def _to_reading_summary(metric_sum: ReadingSum) -> ReadingSummary:
+def _to_reading_summary(metric_sum: MetricSum) -> ReadingSummary:
     return ReadingSummary(
         metric_sum.seconds,
         metric_sum.integral / metric_sum.seconds if metric_sum.seconds > 0.0 else None,
@@ -263,13 +267,13 @@ def _to_reading_summary(metric_sum: ReadingSum) -> ReadingSummary:
     )
 
 
-def _integral(sums: Mapping[str, ReadingSum], metric: str) -> float | None:
+def _integral(sums: Mapping[str, MetricSum], metric: str) -> float | None:
     return sums[metric].integral if metric in sums and sums[metric].seconds > 0.0 else None
 
 
-def _growth(last: float | None, settled: Tally, recent: Tally, at_start: Tally, metrics: Sequence[str]) -> float | None:
-    """Return the integrals' growth since the daemon started, but at least `last`."""
-    sums = [tally.sums[metric] for tally in (settled, recent) for metric in metrics if metric in tally.sums]
+def _growth(last: float | None, tallies: Sequence[Tally], at_start: Tally, metrics: Sequence[str]) -> float | None:
+    """Return the growth of the metrics' integrals since the daemon started. The result is at least `last`."""
+    sums = [tally.sums[metric] for tally in tallies for metric in metrics if metric in tally.sums]
     if not any(metric_sum.seconds > 0.0 for metric_sum in sums):
         return last
     sum_at_start = sum(at_start.sums[metric].integral for metric in metrics if metric in at_start.sums)

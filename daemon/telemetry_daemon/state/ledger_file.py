@@ -65,7 +65,7 @@ class LedgerFile:
         self._changes = ChangeLog()
         self._write_lock = threading.Lock()
         self._written_at = -math.inf
-        self._unwritten: tuple[JobRecord, ...] = ()
+        self._unwritten_records: tuple[JobRecord, ...] = ()
 
     def load(self) -> SavedLedger | None:
         """Return the saved ledger, or None if it is missing or unusable. Completed jobs are omitted."""
@@ -89,10 +89,10 @@ class LedgerFile:
     def write(self, completed: Sequence[JobRecord], saved: SavedLedger | None) -> None:
         """Append the completed records to `jobs.jsonl`. Replace `ledger.json` unless `saved` is None."""
         if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
-            self._unwritten = (*self._unwritten, *completed)[-MAX_UNWRITTEN:]
+            self._unwritten_records = (*self._unwritten_records, *completed)[-MAX_UNWRITTEN:]
             return
         try:
-            self._unwritten = (*self._unwritten, *completed)[-MAX_UNWRITTEN:]
+            self._unwritten_records = (*self._unwritten_records, *completed)[-MAX_UNWRITTEN:]
             self._write(saved)
         except OSError as error:
             if self._changes.changed("files", error.errno):
@@ -104,13 +104,13 @@ class LedgerFile:
             self._write_lock.release()
 
     def _write(self, saved: SavedLedger | None) -> None:
-        if not self._unwritten and saved is None:
+        if not self._unwritten_records and saved is None:
             return
         with OwnFolder.create_at(self._folder) as folder:
-            if self._unwritten:
-                lines = "".join(f"{line(record)}\n" for record in self._unwritten)
+            if self._unwritten_records:
+                lines = "".join(f"{line(record)}\n" for record in self._unwritten_records)
                 folder.append(JOBS, lines.encode(), MAX_JOBS_BYTES, ROTATED_JOBS)
-                self._unwritten = ()
+                self._unwritten_records = ()
             if saved is not None:
                 folder.replace(LEDGER, encode_ledger(saved).encode())
                 self._written_at = self._monotonic()

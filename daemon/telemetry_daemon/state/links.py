@@ -11,8 +11,8 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, MergedDevice
 from telemetry_parsers.readings import Readings, Shape
 
-# A single result may be wrong, so a link can be lost only after several results.
-_ENOUGH_RESULTS = 2
+# A single result may be wrong, so only a link that was up in two results can be lost.
+_MIN_RESULTS_UP = 2
 _MAX_SHAPES = 64
 
 
@@ -30,8 +30,8 @@ class Links:
 
     def __init__(self) -> None:
         self._links_by_device: dict[str, dict[str, _Link]] = {}
-        # When each device's newest results were taken, because `update` is also called without new results.
-        self._taken: dict[str, list[float]] = {}
+        # When each device's newest results were taken. `update` is also called without new results.
+        self._newest_times: dict[str, list[float]] = {}
 
     def update(self, devices: Iterable[MergedDevice]) -> dict[str, tuple[str, ...]]:
         """Record new link states. For each device with new states, return its lost links."""
@@ -39,10 +39,10 @@ class Links:
         for device in devices:
             readings = Readings.of(device.readings)
             link_positions, link_origins = _link_positions(readings.shape)
-            taken = [readings.origins[origin].taken for origin in link_origins]
-            if not taken or self._taken.get(device.id) == taken:
+            times = [readings.origins[origin].taken for origin in link_origins]
+            if not times or self._newest_times.get(device.id) == times:
                 continue
-            self._taken[device.id] = taken
+            self._newest_times[device.id] = times
             links = self._links_by_device.setdefault(device.id, {})
             for label, position in link_positions:
                 _update_link(links.setdefault(label, _Link()), readings, position)
@@ -53,7 +53,7 @@ class Links:
 
     def forget(self, device_id: str) -> bool:
         """Forget a device's link states, and return whether any link was lost."""
-        self._taken.pop(device_id, None)
+        self._newest_times.pop(device_id, None)
         return bool(_lost_labels(self._links_by_device.pop(device_id, {})))
 
 
@@ -66,7 +66,7 @@ def _update_link(link: _Link, readings: Readings, position: int) -> None:
 
 
 def _lost_labels(links: dict[str, _Link]) -> tuple[str, ...]:
-    return tuple(label for label, link in links.items() if link.is_down and link.results_up >= _ENOUGH_RESULTS)
+    return tuple(label for label, link in links.items() if link.is_down and link.results_up >= _MIN_RESULTS_UP)
 
 
 @lru_cache(maxsize=_MAX_SHAPES)

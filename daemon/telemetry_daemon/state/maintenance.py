@@ -1,4 +1,4 @@
-"""The announced maintenance: its end and reason, stored in `maintenance.json` across restarts."""
+"""The maintenance that an operator announced, stored in `maintenance.json` across restarts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _Schema = Literal["telemetry.maintenance/1"]
 SCHEMA: _Schema = "telemetry.maintenance/1"
 MAX_SECONDS = 30 * 86_400.0
 MAX_REASON_LENGTH = 200
-# The end stays exposed this long, because alert rules ignore events during a maintenance that ended recently.
+# The end is exposed for a day, because alert rules ignore events during a maintenance that ended recently.
 _EXPOSED_AFTER_END_SECONDS = 86_400.0
 _MAX_FILE_BYTES = 1 << 16
-# A larger difference means that the wall clock was set.
+# If the stored end differs by more, the wall clock was set or the end was changed.
 _TOLERANCE_SECONDS = 1.0
 _LOCK_TIMEOUT_SECONDS = 1.0
 
@@ -51,7 +51,7 @@ class _Announcement:
 
 
 class MaintenanceState:
-    """The announced maintenance, which is stored across restarts."""
+    """The end and the reason of the announced maintenance. Thread-safe."""
 
     def __init__(self, path: Path | None, clock: Clock) -> None:
         self.path = path
@@ -81,7 +81,7 @@ class MaintenanceState:
                 self._was_on = False
 
     def current(self) -> Maintenance:
-        """Return the current maintenance."""
+        """Return the current maintenance. `ends_in` is None if there is none."""
         with self._lock:
             return self._current()
 
@@ -90,12 +90,12 @@ class MaintenanceState:
         if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             raise TimeoutError(errno.ETIMEDOUT, "the disk does not answer")
         try:
-            self._write(self._expire())
+            self._write(self._update())
         finally:
             self._write_lock.release()
 
-    def _expire(self) -> Maintenance:
-        """Log the end of the maintenance once, and return the current maintenance."""
+    def _update(self) -> Maintenance:
+        """Log the end of the maintenance once, and forget it a day later. Return the current maintenance."""
         with self._lock:
             current = self._current()
             if self._was_on and not current.is_on:
@@ -113,22 +113,22 @@ class MaintenanceState:
         return Maintenance(ends_in, announced.reason)
 
     def _uptime(self) -> float:
-        """Return the seconds since boot, including suspension."""
+        """Return the seconds since boot, including the time during which the machine was suspended."""
         return self._clock.monotonic() + self._clock.slept()
 
     def _load(self, path: Path) -> None:
         try:
             with OwnFolder.at(path.parent) as folder:
-                written = from_plain(_Document, decode_line(folder.read(path.name, _MAX_FILE_BYTES)))
+                document = from_plain(_Document, decode_line(folder.read(path.name, _MAX_FILE_BYTES)))
         except FileNotFoundError:  # no maintenance was announced
             return
         except (OSError, CodecError) as error:
             log.warning("the maintenance file cannot be used", extra={"path": str(path), "error": error})
             return
-        seconds_left = min(written.seconds, MAX_SECONDS)
-        reason = clean(written.reason)[:MAX_REASON_LENGTH]
-        self._announced = _Announcement(self._uptime() + seconds_left, reason, written.until)
-        self._written = written
+        seconds_left = min(document.seconds, MAX_SECONDS)
+        reason = clean(document.reason)[:MAX_REASON_LENGTH]
+        self._announced = _Announcement(self._uptime() + seconds_left, reason, document.until)
+        self._written = document
         current = self._current()
         self._was_on = current.is_on
         if current.is_on:

@@ -1,4 +1,4 @@
-"""Facts about the node that no source reports, such as ranks and peak rates."""
+"""Facts about the node that no source reports: ranks, peak rates, maintenance and daemon metrics."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from telemetry_parsers.model import MergedDevice, Sample
 
 
 class NodeFacts:
-    """Facts that no source reports, such as ranks. Each change calls `request_snapshot`."""
+    """The facts that no source reports. Each change calls `drop_snapshot`, so that the next snapshot includes it."""
 
-    def __init__(self, lock: threading.RLock, request_snapshot: Callable[[], None]) -> None:
+    def __init__(self, lock: threading.RLock, drop_snapshot: Callable[[], None]) -> None:
         self._lock = lock
-        self._request_snapshot = request_snapshot
+        self._drop_snapshot = drop_snapshot
         self._ranks = NodeRanks()
         self._peaks: PeakFinder | None = PeakFinder()
-        self._maintenance: Callable[[], Maintenance] | None = None
+        self._get_maintenance: Callable[[], Maintenance] | None = None
         # Guarded by the lock.
         self.daemon_samples: dict[str, tuple[Sample, ...]] = {}
 
@@ -27,25 +27,25 @@ class NodeFacts:
         """Replace all samples of one of the daemon's own metrics."""
         with self._lock:
             self.daemon_samples[metric] = samples
-            self._request_snapshot()
+            self._drop_snapshot()
 
     def set_ranks(self, ranks: NodeRanks) -> None:
         """Set the ranks of the chips."""
         with self._lock:
             self._ranks = ranks
-            self._request_snapshot()
+            self._drop_snapshot()
 
     def set_peaks(self, peaks: PeakFinder | None) -> None:
         """Set the peak rates of card models. If None, no peak rates are shown."""
         with self._lock:
             self._peaks = peaks
-            self._request_snapshot()
+            self._drop_snapshot()
 
-    def set_maintenance(self, maintenance: Callable[[], Maintenance]) -> None:
-        """Set the function that returns the maintenance. Call this again after each change."""
+    def set_maintenance(self, get_maintenance: Callable[[], Maintenance]) -> None:
+        """Set the function that returns the maintenance. After each change of its result, call this again."""
         with self._lock:
-            self._maintenance = maintenance
-            self._request_snapshot()
+            self._get_maintenance = get_maintenance
+            self._drop_snapshot()
 
     def with_ranks_and_peaks(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:
         """Return the devices with their ranks and peak rates."""
@@ -53,8 +53,8 @@ class NodeFacts:
         return ranked if self._peaks is None else self._peaks.with_peaks(ranked)
 
     def maintenance(self) -> Maintenance | None:
-        """Return the current maintenance, or None if no function was set."""
-        return self._maintenance() if self._maintenance else None
+        """Return the current maintenance, or None if `set_maintenance` was never called."""
+        return self._get_maintenance() if self._get_maintenance else None
 
     def samples(self) -> tuple[Sample, ...]:
         """Return all samples of the daemon's metrics, sorted by metric."""

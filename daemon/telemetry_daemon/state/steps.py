@@ -14,7 +14,7 @@ from telemetry_parsers.ownership import Owner, StepCounts
 if TYPE_CHECKING:  # imported only if attribution is on
     from telemetry_daemon.state.attribution import Attribution
 
-_Devices = tuple[tuple[str, str | None, str | None, int | None], ...]
+_DeviceIdentities = tuple[tuple[str, str | None, str | None, int | None], ...]
 
 
 class StepMetrics:
@@ -23,16 +23,16 @@ class StepMetrics:
     def __init__(self, privacy: Privacy) -> None:
         self._privacy = privacy
         self.counts: tuple[StepCounts, ...] = ()
-        self._devices: _Devices = ()
+        self._device_identities: _DeviceIdentities = ()
         self._resolved = steps.resolve((), ())
 
     def samples(
         self, counts: tuple[StepCounts, ...], devices: Sequence[MergedDevice]
     ) -> Mapping[str, tuple[Sample, ...]]:
-        """Map every step metric to its samples, which may be empty."""
+        """Return the samples by metric. Every step metric is a key, even if it has no samples."""
         identities = tuple((device.id, device.uuid, device.bus_id, device.index) for device in devices)
-        if counts != self.counts or identities != self._devices:
-            self.counts, self._devices = counts, identities
+        if counts != self.counts or identities != self._device_identities:
+            self.counts, self._device_identities = counts, identities
             self._resolved = steps.resolve([self._with_exposed_id(count) for count in counts], devices)
         return self._resolved.samples
 
@@ -46,5 +46,5 @@ class StepMetrics:
 
 
 def create_step_metrics(attribution: Attribution | None) -> StepMetrics:
-    """Return step metrics that hide job ids if the attribution does."""
+    """Return step metrics that hide job ids as the attribution does."""
     return StepMetrics(BY_NAME if attribution is None else attribution.privacy)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # imported only if attribution is on
     from telemetry_daemon.state.steps import StepMetrics
 
 FIRST_INVENTORY_SECONDS = 15.0
-UNRESOLVED = "telemetry_claims_unresolved"
+UNRESOLVED_METRIC = "telemetry_claims_unresolved"
 
 
 class Store:
@@ -49,16 +49,16 @@ class Store:
         self._clock = clock
         self._lock = threading.RLock()
         self.facts = NodeFacts(self._lock, self._drop_snapshot)
-        self._state = StoreState(MergeState(identities=identities), slept=clock.slept(), started_wall=clock.wall())
+        self._state = StoreState(MergeState(identities=identities), slept=clock.slept(), start_wall_time=clock.wall())
         self._state.boot_time = self._clock.boot_time()
         self._accumulator = accumulator
         self._attribution = attribution
         self._steps: StepMetrics | None = None
         self._statuses = StatusCache()
         self._merged: MergedNode | None = None
-        self._owned: MergedNode | None = None  # `_merged` with owners and steps
+        self._merged_with_owners: MergedNode | None = None  # `_merged` with owners and steps
         self._snapshot: Snapshot | None = None
-        self._frozen: Snapshot | None = None  # shown while a replay jumps to another position
+        self._frozen: Snapshot | None = None  # returned while a replay jumps to another position
         self._on_change: Callable[[], None] = lambda: None
 
     def reset(self) -> None:
@@ -68,10 +68,10 @@ class Store:
             self._state.boot_time = self._clock.boot_time()
             if self._accumulator is not None:
                 self._accumulator = self._accumulator.reset()
-            self._merged = self._owned = self._snapshot = None
+            self._merged = self._merged_with_owners = self._snapshot = None
 
-    def refresh(self) -> None:
-        """Drop the cached snapshot, because the state of the replay has changed."""
+    def refresh_replay_info(self) -> None:
+        """Update the snapshot, because the state of the replay has changed."""
         with self._lock:
             self._snapshot = None
             if self._frozen is not None and self._frozen.recorded is not None and self._replay_info is not None:
@@ -81,10 +81,10 @@ class Store:
 
     @contextlib.contextmanager
     def frozen_view(self) -> Iterator[None]:
-        """Freeze what `snapshot` returns until the `with` block ends."""
+        """Let `snapshot` return the same snapshot until the `with` block ends."""
         with self._lock:
             self._snapshot = None
-            self._frozen = self.current()
+            self._frozen = self.current_snapshot()
         try:
             yield
         finally:
@@ -105,16 +105,16 @@ class Store:
                 state.removed_healths[key] = state.healths.pop(key)
                 state.reports.pop(key, None)
                 state.refused_counts.pop(key, None)
-                state.awaited.pop(key, None)
+                state.awaited_polls.pop(key, None)
             state.sources.pop(source, None)
             if self._accumulator is not None:
                 self._accumulator.events.remove_source(source)
             self._merged = self._snapshot = None
 
-    def await_inventories(self, polls: Mapping[PollKey, str]) -> None:
-        """Hide new devices until their vendor's first polls have ended."""
+    def await_inventories(self, vendors_by_poll: Mapping[PollKey, str]) -> None:
+        """Hide each vendor's new devices until its first polls have ended, but for 15 s at most."""
         with self._lock:
-            self._state.awaited = dict(polls)
+            self._state.awaited_polls = dict(vendors_by_poll)
             self._state.awaited_until = self._clock.monotonic() + FIRST_INVENTORY_SECONDS
 
     def set_change_callback(self, callback: Callable[[], None]) -> None:
@@ -134,7 +134,7 @@ class Store:
     ) -> AcceptedAttempt:
         key = (source, poll.name)
         with self._lock:
-            self._notice_sleep()
+            self._drop_reports_after_sleep()
             state = self._state
             if source not in state.sources:
                 return AcceptedAttempt()
@@ -144,7 +144,7 @@ class Store:
             previous_health = state.healths.get(key) or state.removed_healths.get(key)
             state.healths[key] = health.health_after(source, poll, capture, result, interval, previous_health)
             state.cpu_seconds[source] = state.cpu_seconds.get(source, 0.0) + capture.cpu_seconds
-            was_awaited, previous_reports = state.awaited.pop(key, None) is not None, dict(state.reports)
+            was_awaited, previous_reports = state.awaited_polls.pop(key, None) is not None, dict(state.reports)
             previous_report = state.reports.pop(key, None)
             if health.is_source_gone(result, poll):
                 state.reports = {other: stored for other, stored in state.reports.items() if other[0] != source}
@@ -154,13 +154,13 @@ class Store:
                 state.reports[key] = check_report(source_report, state.metrics, previous_report)
             elif previous_report is not None and previous_report.report.report.claims:
                 state.reports[key] = previous_report  # claims remain until they expire, even if the kubelet restarts
-            is_unchanged = (
+            is_reusable = (
                 previous_reports == state.reports
                 and not was_awaited
                 and previous_health is not None
                 and (previous_health.state, previous_health.reason) == (result.state, result.reason)
             )
-            merged = self._merge_unless_unchanged(is_unchanged=is_unchanged)
+            merged = self._merge_or_reuse(is_reusable=is_reusable)
             if report is not None and self._accumulator is not None:
                 ids = merged.device_ids.get(key, ())
                 self._accumulator.add_events(key, ids, report.events, capture.wall_time)
@@ -178,22 +178,22 @@ class Store:
 
     def snapshot(self) -> Snapshot:
         """Return the current snapshot, which is the same object until something changes."""
-        return self._frozen or self.current()
+        return self._frozen or self.current_snapshot()
 
-    def current(self) -> Snapshot:
-        """Return the newest snapshot, even while `frozen_view` freezes the shown snapshot."""
+    def current_snapshot(self) -> Snapshot:
+        """Return the newest snapshot, even during `frozen_view`."""
         cached = self._valid_snapshot()  # without the lock, so that scrapes do not wait for `put`
         if cached is not None:
             return cached
         with self._lock:
-            self._notice_sleep()
+            self._drop_reports_after_sleep()
             cached = self._valid_snapshot()
             if cached is not None:
                 return cached
-            now, merged = self._clock.monotonic(), self._owned
+            now, merged = self._clock.monotonic(), self._merged_with_owners
             if self._merged is None or merged is None or merged.valid_until <= now or self._state.stop_waiting(now):
                 merged = self._merge(now)
-            self._snapshot = self._assemble(merged, now)
+            self._snapshot = self._build_snapshot(merged, now)
             return self._snapshot
 
     def _valid_snapshot(self) -> Snapshot | None:
@@ -202,9 +202,9 @@ class Store:
         return cached if is_valid else None
 
     def readiness(self) -> tuple[bool, str]:
-        """Return whether all first polls have ended, and a status message."""
+        """Return whether the wait for the first polls is over, and a status message."""
         with self._lock:
-            awaited_sources = sorted({source for source, _ in self._state.awaited})
+            awaited_sources = sorted({source for source, _ in self._state.awaited_polls})
             if not awaited_sources or self._clock.monotonic() >= self._state.awaited_until:
                 return True, "ready"
             return False, "waiting for the first poll of " + ", ".join(awaited_sources)
@@ -227,7 +227,7 @@ class Store:
     def health_of(self, key: PollKey) -> Health | None:
         """Return the health of a poll, or None before its first attempt."""
         with self._lock:
-            self._notice_sleep()
+            self._drop_reports_after_sleep()
             return self._state.healths.get(key)
 
     def identities(self) -> tuple[Identity, ...]:
@@ -275,7 +275,7 @@ class Store:
     def _has_slept(self) -> bool:
         return self._clock.slept() - self._state.slept >= MIN_SLEEP_SECONDS
 
-    def _notice_sleep(self) -> None:
+    def _drop_reports_after_sleep(self) -> None:
         """Drop all reports if the machine was suspended."""
         if not self._has_slept():
             return
@@ -286,12 +286,12 @@ class Store:
         state.healths = {key: replace(item, expires=min(item.expires, now)) for key, item in state.healths.items()}
         self._merged = self._snapshot = None
 
-    def _merge_unless_unchanged(self, *, is_unchanged: bool) -> MergedNode:
-        """Return the merged reports, or the previous result if `is_unchanged`."""
-        if not is_unchanged or self._merged is None or self._owned is None:
+    def _merge_or_reuse(self, *, is_reusable: bool) -> MergedNode:
+        """Merge the reports, or reuse the previous result if `is_reusable`."""
+        if not is_reusable or self._merged is None or self._merged_with_owners is None:
             return self._merge(self._clock.monotonic())
         self._snapshot = None
-        return self._owned
+        return self._merged_with_owners
 
     def _merge(self, now: float) -> MergedNode:
         state = self._state
@@ -301,13 +301,13 @@ class Store:
             state.merge,
             now=now,
             wall_time=self._clock.wall(),
-            pending_vendors=frozenset(state.awaited.values()) if now < state.awaited_until else (),
+            pending_vendors=frozenset(state.awaited_polls.values()) if now < state.awaited_until else (),
             previous=self._merged,
         )
         previous, state.merge = state.merge, merged.state
         state.pending_events += merged.events
         self._merged, self._snapshot = merged, None
-        self._owned = owned = self._with_steps(self._with_owners(merged))
+        self._merged_with_owners = owned = self._with_steps(self._with_owners(merged))
         if self._accumulator is not None:
             if merged.state.identities is not previous.identities:
                 for device_id in {identity.id for identity in previous.identities} - {
@@ -327,9 +327,9 @@ class Store:
         previous = self._attribution.owners
         owned = self._attribution.with_owners(merged)
         self._state.needs_counters |= self._attribution.owners != previous
-        if self._may_lack_devices(merged):
+        if self._may_be_incomplete(merged):
             return replace(owned, problems=merged.problems)
-        self.facts.daemon_samples[UNRESOLVED] = self._attribution.unresolved_counts()
+        self.facts.daemon_samples[UNRESOLVED_METRIC] = self._attribution.unresolved_counts()
         return owned
 
     def _with_steps(self, merged: MergedNode) -> MergedNode:
@@ -343,22 +343,22 @@ class Store:
         previous, samples = self._steps.counts, self._steps.samples(counts, merged.devices)
         self._state.needs_counters |= self._steps.counts != previous
         self.facts.daemon_samples.update(samples)
-        if self._may_lack_devices(merged):
+        if self._may_be_incomplete(merged):
             return merged
         return replace(merged, problems=(*merged.problems, *self._steps.problems()))
 
-    def _may_lack_devices(self, merged: MergedNode) -> bool:
-        """Return whether devices may be missing because a source cannot list devices now."""
+    def _may_be_incomplete(self, merged: MergedNode) -> bool:
+        """Return whether devices may be missing, because first polls are awaited or a source cannot list devices."""
         listed_ids = {device.id for device in merged.devices}
         missing_devices = (identity for identity in self._state.merge.identities if identity.id not in listed_ids)
-        unlisted_sources = {source for identity in missing_devices for source in identity.listed_by}
-        failing_sources = self._state.last_list_times(self._clock.monotonic()) if unlisted_sources else {}
-        return bool(self._state.awaited) or not unlisted_sources.isdisjoint(failing_sources)
+        sources_of_missing = {source for identity in missing_devices for source in identity.listed_by}
+        failing_sources = self._state.last_listed_by_source(self._clock.monotonic()) if sources_of_missing else {}
+        return bool(self._state.awaited_polls) or not sources_of_missing.isdisjoint(failing_sources)
 
-    def _assemble(self, merged: MergedNode, now: float) -> Snapshot:
+    def _build_snapshot(self, merged: MergedNode, now: float) -> Snapshot:
         state = self._state
         expiries = [merged.valid_until, *(item.expires for item in state.healths.values() if item.expires > now)]
-        if now < state.awaited_until and state.awaited:
+        if now < state.awaited_until and state.awaited_polls:
             expiries.append(state.awaited_until)
         devices = self._shown_devices(merged, now)
         if self._accumulator is not None:
@@ -384,16 +384,16 @@ class Store:
         )
 
     def _shown_devices(self, merged: MergedNode, now: float) -> tuple[MergedDevice, ...]:
-        """Add missing devices that have open events, or whose source cannot list devices now."""
+        """Return the merged devices, and missing devices with open events or a source that cannot list devices."""
         merged_ids = {device.id for device in merged.devices}
         missing_devices = [identity for identity in self._state.merge.identities if identity.id not in merged_ids]
         if not missing_devices:
             return merged.devices
         codes = self._accumulator.events.open_codes() if self._accumulator is not None else {}
-        list_times = self._state.last_list_times(now)
+        last_listed = self._state.last_listed_by_source(now)
         unlisted_devices = [
-            (identity, max(filter(None, map(list_times.get, identity.listed_by)), default=None))
+            (identity, max(filter(None, map(last_listed.get, identity.listed_by)), default=None))
             for identity in missing_devices
-            if identity.id in codes or not list_times.keys().isdisjoint(identity.listed_by)
+            if identity.id in codes or not last_listed.keys().isdisjoint(identity.listed_by)
         ]
         return include_unread(merged.devices, unlisted_devices)

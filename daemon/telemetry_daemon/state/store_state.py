@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from telemetry_daemon.state.health import SourceFacts, StatusInput, expiry_time, list_failure_times
+from telemetry_daemon.state.health import SourceFacts, StatusInput, expiry_time, unlisted_since_by_source
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.merge.merge_state import MergeState
 from telemetry_parsers.merge.merged import MergedNode
@@ -15,7 +15,7 @@ from telemetry_parsers.model import Capture, Health, Metric, Poll, Problem, Repo
 from telemetry_parsers.states import SUCCESSFUL, is_up
 
 PollKey = tuple[str, str]
-MIN_STEP_SECONDS = 1.0
+MIN_CLOCK_STEP_SECONDS = 1.0
 # Sources in other states are not expected to list devices.
 _MAY_HAVE_DEVICES = SUCCESSFUL | {"failed", "stuck", "released"}
 
@@ -26,14 +26,15 @@ class StoreState:
 
     merge: MergeState
     reports: dict[PollKey, CheckedReport] = field(default_factory=dict)
-    # For each list, the number of devices beyond the limit.
+    # The number of devices that exceeded the limit in each poll's newest report.
     refused_counts: dict[PollKey, int] = field(default_factory=dict)
     healths: dict[PollKey, Health] = field(default_factory=dict)
     # If a removed source is added again, its counts continue.
     removed_healths: dict[PollKey, Health] = field(default_factory=dict)
     cpu_seconds: dict[str, float] = field(default_factory=dict)
     sources: dict[str, SourceFacts] = field(default_factory=dict)
-    awaited: dict[PollKey, str] = field(default_factory=dict)
+    # Maps the first polls that have not ended to their vendors.
+    awaited_polls: dict[PollKey, str] = field(default_factory=dict)
     awaited_until: float = -math.inf
     # A plugin's metrics are added by replacing this object, because caches compare its identity.
     metrics: Mapping[str, Metric] = field(default_factory=dict)
@@ -41,53 +42,52 @@ class StoreState:
     # Whether owners or steps have changed, so that the expensive counters must be polled.
     needs_counters: bool = False
     slept: float = 0.0
-    started_wall: float = 0.0
+    start_wall_time: float = 0.0
     # The Unix time of the boot, which changes if the wall clock is set.
     boot_time: float = 0.0
 
     def without_reports(self) -> StoreState:
         """Return a new state with the same sources but without reports."""
-        kept_fields = ("sources", "awaited_until", "metrics", "needs_counters", "slept", "started_wall", "boot_time")
+        kept_fields = ["sources", "awaited_until", "metrics", "needs_counters", "slept", "start_wall_time", "boot_time"]
         return StoreState(MergeState(), **{name: getattr(self, name) for name in kept_fields})
 
     def stop_waiting(self, now: float) -> bool:
         """Stop waiting for first polls after the timeout. Return whether this call did so."""
-        if not self.awaited or now < self.awaited_until:
+        if not self.awaited_polls or now < self.awaited_until:
             return False
-        self.awaited.clear()
+        self.awaited_polls.clear()
         return True
 
     def apply_clock_step(self, boot_time: float, wall_time: float) -> None:
         """Shift the loss times of devices if the wall clock was set."""
         step = boot_time - self.boot_time
-        if abs(step) < MIN_STEP_SECONDS:
+        if abs(step) < MIN_CLOCK_STEP_SECONDS:
             return
         self.boot_time = boot_time
-        since_start = (self.started_wall, wall_time - step)
-        self.started_wall += step
-        self.merge = replace(self.merge, identities=shift_loss_times(self.merge.identities, since_start, step))
+        runtime = (self.start_wall_time, wall_time - step)
+        self.start_wall_time += step
+        self.merge = replace(self.merge, identities=shift_loss_times(self.merge.identities, runtime, step))
 
     def current_reports(self, now: float) -> list[CheckedReport]:
         """Return all reports except outdated device lists."""
-        ended = list_failure_times(self.healths.values(), now)
+        unlisted_since = unlisted_since_by_source(self.healths.values(), now)
+        reports = [(checked, unlisted_since.get(checked.report.source, -math.inf)) for checked in self.reports.values()]
         return [
-            checked
-            for checked in self.reports.values()
-            if not (checked.report.lists_devices and checked.report.taken < ended.get(checked.report.source, -math.inf))
+            checked for checked, since in reports if not checked.report.lists_devices or checked.report.taken >= since
         ]
 
-    def last_list_times(self, now: float) -> dict[str, float | None]:
-        """For each source that currently lists no devices, return when it last did."""
+    def last_listed_by_source(self, now: float) -> dict[str, float | None]:
+        """Map each source that cannot list devices now to the Unix time of its last list, or None if unknown."""
         list_healths = [
             health
             for health in self.healths.values()
             if health.lists_devices and health.source in self.sources and health.state in _MAY_HAVE_DEVICES
         ]
-        failure_times = list_failure_times(self.healths.values(), now)
+        unlisted_sources = unlisted_since_by_source(self.healths.values(), now).keys()
         working_sources = {
             health.source
             for health in list_healths
-            if is_up(health, now) and health.state != "released" and health.source not in failure_times
+            if is_up(health, now) and health.state != "released" and health.source not in unlisted_sources
         }
         times: dict[str, float | None] = {}
         for health in list_healths:

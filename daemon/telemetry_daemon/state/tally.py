@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from operator import add, mul, sub
 from typing import Generic, TypeVar
@@ -16,8 +16,8 @@ from telemetry_parsers.dataclass import dataclass, field
 _Holder = TypeVar("_Holder")
 # Because of rounding, shares may add up to slightly more than 1.
 _WHOLE_SHARE = 1.0 + 1e-9
-# Array elements of a segment: begin, end, value at begin, value at end.
-WIDTH = 4
+# Arrays store each segment as four numbers: begin, end, value at begin, value at end.
+SEGMENT_LENGTH = 4
 
 
 class Timeline(Generic[_Holder]):
@@ -32,7 +32,7 @@ class Timeline(Generic[_Holder]):
 
     @property
     def current_shares(self) -> Mapping[_Holder, float]:
-        """Return the current shares."""
+        """Return the shares of the latest span."""
         return self._shares[-1]
 
     def set_shares(self, time: float, shares: Mapping[_Holder, float]) -> None:
@@ -54,13 +54,15 @@ class Timeline(Generic[_Holder]):
         for index in self._split_at(since):
             self._shares[index] = {other: share for other, share in self._shares[index].items() if other is not holder}
 
-    def add_past(self, holder: _Holder, since: float, until: float, may_displace: Callable[[_Holder], bool]) -> None:
-        """Add a holder to a past period, with the unused and the displaced shares."""
+    def add_past(self, holder: _Holder, since: float, until: float, is_displaceable: Callable[[_Holder], bool]) -> None:
+        """Remove the displaceable holders from a past period, and give all of the unused share to `holder`."""
         self._split_at(until)
         for index in self._split_at(since):
             if self._starts[index] >= until:
                 break
-            remaining_shares = {other: share for other, share in self._shares[index].items() if not may_displace(other)}
+            remaining_shares = {
+                other: share for other, share in self._shares[index].items() if not is_displaceable(other)
+            }
             unused_share = max(0.0, 1.0 - sum(remaining_shares.values()))
             self._shares[index] = {**remaining_shares, holder: unused_share} if unused_share > 0.0 else remaining_shares
 
@@ -97,7 +99,7 @@ class Timeline(Generic[_Holder]):
 def _with_holder(
     shares: Mapping[_Holder, float], holder: _Holder, current_shares: Mapping[_Holder, float]
 ) -> Mapping[_Holder, float]:
-    """Return the shares with this holder added. Their sum is at most 1."""
+    """Return shares that include this holder. If they exceed 1, prefer the current holders and shares."""
     if holder in shares:
         return shares
     combined = {**shares, holder: current_shares[holder]}
@@ -110,14 +112,14 @@ def _with_holder(
 
 
 @dataclass(slots=True)
-class ReadingSum:
-    """The integral and the peak of one reading, and the measured seconds."""
+class MetricSum:
+    """The integral and the peak of one metric, and the measured seconds."""
 
     seconds: float = 0.0
     integral: float = 0.0
     peak: float = -math.inf
 
-    def add(self, other: ReadingSum) -> None:
+    def add(self, other: MetricSum) -> None:
         """Add the values of another sum to this one."""
         self.seconds += other.seconds
         self.integral += other.integral
@@ -129,33 +131,18 @@ class Tally:
     """One owner's use of one card."""
 
     seconds: float = 0.0
-    sums: dict[str, ReadingSum] = field(default_factory=dict)
+    sums: defaultdict[str, MetricSum] = field(default_factory=lambda: defaultdict(MetricSum))
     events: Counter[str] = field(default_factory=Counter)
-
-    def sum_of(self, metric: str) -> ReadingSum:
-        """Return the sum of one reading, creating it if necessary."""
-        reading_sum = self.sums.get(metric)
-        if reading_sum is None:
-            reading_sum = self.sums[metric] = ReadingSum()
-        return reading_sum
 
     def add(self, other: Tally) -> None:
         """Add the values of another tally to this one."""
         self.seconds += other.seconds
         self.events.update(other.events)
         for metric, metric_sum in other.sums.items():
-            self.sum_of(metric).add(metric_sum)
+            self.sums[metric].add(metric_sum)
 
 
-Tallies = dict[_Holder, Tally]
-
-
-def tally_of(tallies: Tallies[_Holder], holder: _Holder) -> Tally:
-    """Return the holder's tally, creating it if necessary."""
-    tally = tallies.get(holder)
-    if tally is None:
-        tally = tallies[holder] = Tally()
-    return tally
+Tallies = defaultdict[_Holder, Tally]
 
 
 def add_seconds(
@@ -164,7 +151,7 @@ def add_seconds(
     """Add the seconds of this period to the holders' tallies."""
     for span_begin, span_end, shares in timeline.spans(begin, end):
         for holder, share in _with_unallocated(shares, unallocated):
-            tally_of(tallies, holder).seconds += share * (span_end - span_begin)
+            tallies[holder].seconds += share * (span_end - span_begin)
 
 
 def add_segments(
@@ -178,28 +165,28 @@ def add_segments(
     """Add a curve's segments, from index `start` on, to the holders' tallies."""
     index = start
     while index < len(curve):
-        since, until, shares = timeline.span_at(curve[index])
-        end = index
-        while end < len(curve) and curve[end] >= since and curve[end + 1] < until:
-            end += WIDTH
-        if end > index:
-            _add_whole_segments(tallies, _with_unallocated(shares, unallocated), metric, curve[index:end])
-            index = end
+        span_begin, span_end, shares = timeline.span_at(curve[index])
+        end_index = index
+        while end_index < len(curve) and curve[end_index] >= span_begin and curve[end_index + 1] < span_end:
+            end_index += SEGMENT_LENGTH
+        if end_index > index:
+            _add_whole_segments(tallies, _with_unallocated(shares, unallocated), metric, curve[index:end_index])
+            index = end_index
         else:
-            _add_divided_segment(tallies, timeline, unallocated, metric, curve[index : index + WIDTH])
-            index += WIDTH
+            _add_divided_segment(tallies, timeline, unallocated, metric, curve[index : index + SEGMENT_LENGTH])
+            index += SEGMENT_LENGTH
 
 
 def _add_whole_segments(
     tallies: Tallies[_Holder], shares: list[tuple[_Holder, float]], metric: str, curve: array[float]
 ) -> None:
-    end_values = curve[3::WIDTH]
-    durations = list(map(sub, curve[1::WIDTH], curve[::WIDTH]))
+    end_values = curve[3::SEGMENT_LENGTH]
+    durations = list(map(sub, curve[1::SEGMENT_LENGTH], curve[::SEGMENT_LENGTH]))
     seconds = sum(durations)
-    integral = sum(map(mul, durations, map(add, curve[2::WIDTH], end_values))) / 2.0
+    integral = sum(map(mul, durations, map(add, curve[2::SEGMENT_LENGTH], end_values))) / 2.0
     peak = max(end_values)
     for holder, share in shares:
-        tally_of(tallies, holder).sum_of(metric).add(ReadingSum(share * seconds, share * integral, peak))
+        tallies[holder].sums[metric].add(MetricSum(share * seconds, share * integral, peak))
 
 
 def _add_divided_segment(
@@ -211,7 +198,7 @@ def _add_divided_segment(
 ) -> None:
     segment = CurveSegment(*segment_numbers)
     for holder, _ in _with_unallocated(timeline.span_at(segment.end)[2], unallocated):
-        tally_of(tallies, holder).sum_of(metric).add(ReadingSum(peak=segment.end_value))
+        tallies[holder].sums[metric].add(MetricSum(peak=segment.end_value))
     add_integral(tallies, timeline, unallocated, metric, segment)
 
 
@@ -222,13 +209,14 @@ def add_integral(
     metric: str,
     segment: CurveSegment,
 ) -> None:
-    """Add the integral of a segment, but not its peak, to the holders' tallies."""
+    """Add a segment's integral, but not its peak, to the holders' tallies."""
     begin, end, begin_value, end_value = segment
     slope = (end_value - begin_value) / (end - begin) if end > begin else 0.0
-    for since, until, shares in timeline.spans(begin, end):
-        integral = (until - since) * (begin_value + slope * ((since + until) / 2.0 - begin))
+    for span_begin, span_end, shares in timeline.spans(begin, end):
+        seconds = span_end - span_begin
+        integral = seconds * (begin_value + slope * ((span_begin + span_end) / 2.0 - begin))
         for holder, share in _with_unallocated(shares, unallocated):
-            tally_of(tallies, holder).sum_of(metric).add(ReadingSum(share * (until - since), share * integral))
+            tallies[holder].sums[metric].add(MetricSum(share * seconds, share * integral))
 
 
 def _with_unallocated(shares: Mapping[_Holder, float], unallocated: _Holder) -> list[tuple[_Holder, float]]:
