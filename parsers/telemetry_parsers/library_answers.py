@@ -80,7 +80,7 @@ class LibrarySpec:
     max_devices: int  # the maximum number of devices of a node
     absences: Mapping[int, Absent]  # maps known error numbers to reasons for a missing value
 
-    def draft(self) -> Draft:
+    def create_draft(self) -> Draft:
         """Return an empty draft of a report."""
         return Draft(self.vendor, _problem_by_source, index_space=self.source)
 

@@ -9,7 +9,7 @@ from telemetry_parsers.text.lines import lines
 
 SHAPE = TableShape(
     headings=frozenset({"id", "name", "bus", "load", "mem", "kind", "perf", "temp", "mode"}),
-    words={
+    patterns={
         "id": re.compile(r"[0-9]+\Z"),
         "bus": re.compile(r"\S+\Z"),
         "load": re.compile(r"(?:[0-9]+%|N/A)\Z"),
@@ -17,7 +17,7 @@ SHAPE = TableShape(
         "perf": re.compile(r"P[0-9]\Z"),
         "temp": re.compile(r"(?:[0-9]+C|N/A)\Z"),
     },
-    opening="id",
+    first_heading="id",
 )
 HEAD = """\
 ID   Name      |Bus     |Load  Mem
@@ -54,7 +54,7 @@ WHOLE = {
 def test_values_stand_under_their_headings() -> None:
     found = table(HEAD + CARD + "=====\n")
     assert [{name: value.text for name, value in record.values.items()} for record in found.records] == [WHOLE]
-    assert (found.headed, found.closed, found.unread, found.unknown) == (True, True, (), ())
+    assert (found.has_headings, found.is_complete, found.unread_lines, found.unknown_headings) == (True, True, (), ())
     assert found.records[0].values["temp"].line.number == 5
 
 
@@ -105,7 +105,7 @@ def test_every_end_of_the_text_gives_whole_values_or_none() -> None:
 def test_unknown_heading_is_named_and_its_neighbours_are_read() -> None:
     text = (HEAD + CARD).replace("Load  Mem", "Load  Heat Sum  Mem").replace("7%    12M", "7%    99%  12M")
     found = table(text)
-    assert found.unknown == ("heat sum",)
+    assert found.unknown_headings == ("heat sum",)
     one = found.records[0].values
     assert (one["load"].text, one["heat sum"].text, one["mem"].text) == ("7%", "99%", "12M(34M)")
 
@@ -136,7 +136,7 @@ def test_a_line_with_too_many_cells_is_not_read() -> None:
 
 def test_other_lines_are_handed_back() -> None:
     found = table("noise\n" + HEAD + "Error: 5C\n" + CARD + "-----\nafter\n")
-    assert [line.text for line in found.unread] == ["noise", "Error: 5C", "after"]
+    assert [line.text for line in found.unread_lines] == ["noise", "Error: 5C", "after"]
     assert len(found.records) == 1
 
 

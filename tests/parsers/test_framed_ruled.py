@@ -10,13 +10,13 @@ from telemetry_parsers.text.lines import lines
 _NUMBER = re.compile(r"(?:[0-9]+|NA)\Z")
 SHAPE = TableShape(
     headings=frozenset({"id", "name", "load", "chip", "bus", "temp", "heat"}),
-    words={
+    patterns={
         "id": re.compile(r"[0-9]+\Z"),
         "chip": re.compile(r"[0-9]+\Z"),
         "bus": re.compile(r"[0-9a-f:.]+\Z"),
         **dict.fromkeys(("load", "temp", "heat"), _NUMBER),
     },
-    opening="id",
+    first_heading="id",
 )
 HEAD = """\
 +------------+------+
@@ -50,10 +50,10 @@ def test_records_begin_below_a_rule_or_when_the_one_before_is_whole(between: str
 
 
 def test_a_rule_of_equal_signs_closes_and_the_next_record_opens_again() -> None:
-    assert table(HEAD + CARD).closed
-    assert not table(HEAD + CARD.replace("=", "-")).closed
-    assert not table(HEAD + CARD + CARD.splitlines(keepends=True)[0]).closed
-    assert table(HEAD + CARD + CARD).closed
+    assert table(HEAD + CARD).is_complete
+    assert not table(HEAD + CARD.replace("=", "-")).is_complete
+    assert not table(HEAD + CARD + CARD.splitlines(keepends=True)[0]).is_complete
+    assert table(HEAD + CARD + CARD).is_complete
     assert len(table(HEAD + CARD + CARD).records) == 2
 
 

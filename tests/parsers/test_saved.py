@@ -9,7 +9,7 @@ from kits.captures import Case, of_each_layout, own_cases, registered_parsers, r
 from parsers.short_texts import summary
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Absent, Capture, Command, Output, Report
-from telemetry_parsers.text.echoes import arguments_of, runs, without_commands, without_echoes, without_prefix
+from telemetry_parsers.text.echoes import arguments_of, split_runs, without_commands, without_echoes, without_prefix
 from telemetry_parsers.text.lines import lines
 
 TABLES = {
@@ -251,7 +251,7 @@ def test_command_lines() -> None:
 
 def test_a_text_is_split_at_its_commands() -> None:
     text = "before\ntool -i 0 -g\na\n\nb\ntool -i 1 -g\n> cat file\nforeign\n# lspci\nforeign\ntool -i 2 -g\nc\n"
-    found = runs(lines(text), "tool")
+    found = split_runs(lines(text), "tool")
     texts = [(run.value_of("-i"), [line.text for line in run.lines if line.text]) for run in found]
     assert texts == [("", ["before"]), ("0", ["a", "b"]), ("1", []), ("2", ["c"])]
 
@@ -260,13 +260,13 @@ def test_a_text_is_split_at_its_commands() -> None:
     "command", ["# lspci -n", "user@node:~$ lspci", "[root@node ~]# lspci", "(env) [user work]$ lspci"]
 )
 def test_output_of_other_tools_is_ignored(command: str) -> None:
-    found = runs(lines(f"tool info\na\n{command}\nforeign\n"), "tool")
+    found = split_runs(lines(f"tool info\na\n{command}\nforeign\n"), "tool")
     assert [line.text for run in found for line in run.lines] == ["a"]
 
 
 @pytest.mark.parametrize("text", ["a [b] c", "| x [y]# |", "50%", "#", "price in $", "key : value $"])
 def test_text_that_resembles_a_prompt_is_output(text: str) -> None:
-    (run,) = runs(lines(f"{text}\n"), "tool")
+    (run,) = split_runs(lines(f"{text}\n"), "tool")
     assert [line.text for line in run.lines] == [text]
 
 
@@ -276,7 +276,7 @@ def test_commands_can_be_left_out() -> None:
 
 
 def test_a_flag_at_the_end_has_no_value() -> None:
-    (run,) = runs(lines("tool -g -i\n"), "tool")
+    (run,) = split_runs(lines("tool -g -i\n"), "tool")
     assert run.value_of("-i") == ""
 
 

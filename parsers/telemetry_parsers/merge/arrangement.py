@@ -25,7 +25,7 @@ DisplayOrder = tuple[str, tuple[tuple[int, str], ...], str]
 
 @dataclass(frozen=True, slots=True)
 class ReadingPositions:
-    """The positions of a device's readings in `FreshReports.row()`. `select_values(row)` returns the device's values."""
+    """The positions of a device's readings in `FreshReports.row()`. `select_values(row)` returns their values."""
 
     shape: Shape
     select_values: Callable[[Sequence[Value | None]], tuple[Value, ...]]

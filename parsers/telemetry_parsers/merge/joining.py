@@ -98,7 +98,7 @@ class _OtherReport:
         self._has_comparable_chips = self._chips.is_comparable_with(newest_list.chips)
 
     def find(self, listed: Device, combined: Device) -> int | None:
-        """Find a listed device in this report. `combined` adds its fields from other reports. Return its position or None."""
+        """Return a listed device's position or None. `combined` is the device with its fields from other reports."""
         if self._has_comparable_chips:
             return self._chips.find(listed, self._newest_list.chips)
         return self._finder.find(combined, by_index=self._has_same_indices)

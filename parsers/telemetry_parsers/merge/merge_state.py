@@ -23,7 +23,7 @@ class MergeState:
     counter_sources: Mapping[tuple[str, str, str], str] = field(default_factory=dict)  # by (device id, metric, label)
 
     def shares_objects_with(self, other: MergeState) -> bool:
-        """Return whether both states have the same objects, except `list_history`. States with witnesses always differ."""
+        """Return whether both states have the same objects, except `list_history`, and no witnesses."""
         return (
             not self.witnesses
             and not other.witnesses

@@ -13,7 +13,7 @@ from telemetry_parsers.reports.targets import Target, metric, value_of, with_dom
 from telemetry_parsers.text.answers import capped, failed
 from telemetry_parsers.text.lines import bus_address, quote
 
-# Readings with these values become problems, because the printed text is not a valid number.
+# Readings with these values are reported as problems, because the printed text is not a valid number.
 REPORTED_ABSENCES = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
 # A function that takes (absent reading, printed text) and returns the text of the problem.
 Wording = Callable[[Reading, str], str]
@@ -139,7 +139,7 @@ class Draft:
                 self._store_identity(position, target.key, text, where)
 
     def value_in(self, target: Target, text: str, unit: str = "") -> Value | None:
-        """Return the metric's value in a printed text, or None if the text is ignored."""
+        """Return the value of the target's metric in a printed text, or None if the text is ignored."""
         value = self.words.get(text.strip().lower()) if self.words else None
         return value_of(target, text, unit) if value is None else value
 
@@ -156,7 +156,7 @@ class Draft:
             self.add_problem(where, self.wording(item, text))
 
     def add_reading(self, item: Reading) -> None:
-        """Add a reading. An earlier number for its metric and label is kept."""
+        """Add a reading, unless the device already has a number for the same metric and label."""
         readings = self._readings[item.device or 0]
         key = (item.metric, item.label)
         previous = readings.get(key)
@@ -171,7 +171,7 @@ class Draft:
         self._readings[item.device or 0][item.metric, item.label] = item
 
     def has_reading(self, position: int, target: Target) -> bool:
-        """Return whether there is a number or an `Absent` value for this target."""
+        """Return whether the device has a reading, possibly an `Absent` value, for this target."""
         return (target.key, target.label) in self._readings[position]
 
     def value(self, position: int, key: str, label: str = "") -> Value | None:

@@ -14,8 +14,8 @@ from telemetry_parsers.reports.tool import DeviceTool, Tool, ToolText
 from telemetry_parsers.text.answers import ErrorText, capped, error_report, failed, failed_midway, reader_failure
 from telemetry_parsers.text.echoes import (
     Run,
-    is_document,
-    runs,
+    has_document_after_prefix,
+    split_runs,
     without_commands,
     without_echoes,
     without_notes,
@@ -28,7 +28,7 @@ from telemetry_parsers.text.tool_marks import foreign_tool
 def report_on(
     capture: Capture, read: Callable[[Output], Report], no_output: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """Return one report on all outputs. Shell prompts, typed commands and notes are ignored."""
+    """Return one report on all outputs, after removing prompts, typed commands and messages of other programs."""
     commands = _command_names(capture.request)
     outputs = tuple(_change_texts(output, lambda text: without_echoes(text, commands)) for output in capture.outputs)
     return _report_on_runs(replace(capture, outputs=outputs), read, no_output, quiet_statuses)
@@ -37,7 +37,7 @@ def report_on(
 def _report_on_runs(
     capture: Capture, read: Callable[[Output], Report], no_output: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """Return one report on all outputs, which may contain typed commands."""
+    """Return one report on all outputs, without removing typed commands, which name the devices."""
     refusal = reader_failure(capture)
     if refusal is not None:
         return refusal
@@ -79,15 +79,15 @@ def _report_on_silence(output: Output, printed: Sequence[Line], no_output: str) 
 
 
 def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Report | None:
-    """Return a report on another tool's output or on a printed error, else None."""
+    """Return a report if another tool printed the output, or if it contains an error. Return None otherwise."""
     foreign = foreign_tool(output.text + output.stderr, tool.name)
     if foreign is not None:
         return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not of {tool.name}"),))
     return error_report(printed, output.status, tool.errors)
 
 
-def failure_of(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
-    """Return a problem for a known error in these lines, or () if there is none."""
+def known_error_problems(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
+    """Return a problem for the first known error in these lines, or () without one."""
     report = error_report(printed, None, errors)
     # Unknown errors are ignored, because some keys, such as `Error Count`, begin like an error message.
     is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"
@@ -107,9 +107,9 @@ class _AnswerReport:
 
 
 def parse(capture: Capture, tool: Tool) -> Report:
-    """Return the report on a tool's outputs."""
-    report = report_on if tool.per_device is None else _report_on_runs
-    return report(
+    """Parse a tool's outputs into one report."""
+    parse_capture = report_on if tool.per_device is None else _report_on_runs
+    return parse_capture(
         capture, lambda output: tool.finish(_parse_output(output, tool), output), tool.no_output, tool.quiet_statuses
     )
 
@@ -118,7 +118,7 @@ def _parse_output(output: Output, tool: Tool) -> Report:
     refusal = _report_on_long_output(output, tool.name)
     if refusal is not None:
         return refusal
-    is_foreign = tool.marks_first and foreign_tool(output.text + output.stderr, tool.name) is not None
+    is_foreign = tool.checks_marks_first and foreign_tool(output.text + output.stderr, tool.name) is not None
     stdout = lines(output.text)
     answers = [] if is_foreign else _best_answers(stdout, output, tool)
     if not answers:
@@ -146,20 +146,27 @@ def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_A
 def _candidate_texts(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]]:
     """Yield the text with and without line prefixes and typed commands. The likeliest variant is first."""
     bare = without_prefix(stdout)
-    candidates = [stdout] if bare == stdout else [bare, stdout] if is_document(stdout, bare) else [stdout, bare]
+    candidates = (
+        [stdout] if bare == stdout else [bare, stdout] if has_document_after_prefix(stdout, bare) else [stdout, bare]
+    )
     yield from candidates
-    if tool.per_device is not None and (without_typed := without_commands(stdout, tool.per_device.command)) != stdout:
-        yield without_typed
+    if (
+        tool.per_device is not None
+        and (without_typed_commands := without_commands(stdout, tool.per_device.command)) != stdout
+    ):
+        yield without_typed_commands
 
 
 def _parse_lines(printed: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
     if tool.per_device is None:
         answer = _parse_text(ToolText(printed, (), output), tool)
         return [] if answer is None else [answer]
-    parts_of_runs = [(run, tool.per_device.parts(run)) for run in runs(printed, tool.per_device.command)]
-    is_only_answer = len(parts_of_runs) == 1 and len(parts_of_runs[0][1]) == 1 and not parts_of_runs[0][0].arguments
-    ambiguity = None if is_only_answer else tool.per_device.unclear_problem
-    answers_by_run = [(run, list(_parse_parts(parts, output, tool, ambiguity))) for run, parts in parts_of_runs]
+    runs_with_parts = [(run, tool.per_device.split_run(run)) for run in split_runs(printed, tool.per_device.command)]
+    is_only_answer = (
+        len(runs_with_parts) == 1 and len(runs_with_parts[0][1]) == 1 and not runs_with_parts[0][0].arguments
+    )
+    ambiguity = None if is_only_answer else tool.per_device.unnamed_problem
+    answers_by_run = [(run, list(_parse_parts(parts, output, tool, ambiguity))) for run, parts in runs_with_parts]
     if not any(answers for _, answers in answers_by_run):
         return []
     return [answer for run, answers in answers_by_run for answer in answers or _failures(run, tool, tool.per_device)]
@@ -178,15 +185,15 @@ def _parse_parts(parts: Sequence[Run], output: Output, tool: Tool, ambiguity: st
 def _failures(run: Run, tool: Tool, per_device: DeviceTool) -> Iterator[_AnswerReport]:
     if not run.arguments:
         return
-    problem = per_device.missing(run)
-    problems = (problem,) if problem is not None else tuple(failure_of(run.lines, tool.errors))
+    problem = per_device.missing_answer(run)
+    problems = (problem,) if problem is not None else tuple(known_error_problems(run.lines, tool.errors))
     if problems:
         yield _AnswerReport(Report(problems=problems))
 
 
 def _parse_text(text: ToolText, tool: Tool) -> _AnswerReport | None:
     for shape in tool.shapes if text.lines else ():
-        draft = tool.draft()
+        draft = tool.create_draft()
         if shape.read(text, draft):
             report = draft.report(shape.form)
             if report.outcome != "failed" and not report.devices:
@@ -206,8 +213,8 @@ def _report_without_shape(output: Output, printed: Sequence[Line], tool: Tool) -
     for refusal in tool.refusals:
         report = report or refusal(output, printed)
     report = report or _report_on_error(output, printed, tool)
-    for remnant in tool.remnants:
-        report = report or remnant(output, printed)
+    for refusal in tool.late_refusals:
+        report = report or refusal(output, printed)
     return report or _report_on_unknown(output, printed, tool.name)
 
 
@@ -217,7 +224,7 @@ def parser_of(
     more_metrics: Iterable[str] = (),  # metrics that are not in the tool's tables, such as a row count
     is_kept: Callable[[str, Reading], bool] | None = None,  # takes a poll's name and a reading
 ) -> SourceParser:
-    """Return the parser of a tool."""
+    """Create a tool's parser, which can report the metrics in the tool's tables."""
     gives = dict.fromkeys((*_metric_keys([shape.tables for shape in tool.shapes]), *more_metrics))
     read = partial(parse, tool=tool) if is_kept is None else partial(_parse_and_filter, tool=tool, is_kept=is_kept)
     return SourceParser(tool.name.replace("_", "-"), tool.vendor, tuple(gives), polls, read)

@@ -53,7 +53,7 @@ _SHORT_BUS = re.compile(r"([0-9a-fA-F]{2}):([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]
 ON_OFF: Mapping[str, float] = {"enable": 1.0, "enabled": 1.0, "on": 1.0, "disable": 0.0, "disabled": 0.0, "off": 0.0}
 # A function that parses a text such as `x16`. The second argument is the unit in the key, if any.
 Read = Callable[[str, str], Value]
-# What happens to texts other than the target's words: they are parsed as numbers, not understood, or ignored.
+# How texts other than the target's words are treated: parsed as a number, not understood, or ignored.
 OtherWords = Literal["number", "not understood", "ignored"]
 
 
@@ -85,7 +85,7 @@ def metric(
 
 
 def only(key: str, label: str = "") -> tuple[Target]:
-    """Return a tuple with one target, for tables that map keys to tuples of targets."""
+    """Return a tuple with a single metric target, for tables that map keys to tuples of targets."""
     return (metric(key, label),)
 
 

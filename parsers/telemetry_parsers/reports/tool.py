@@ -30,7 +30,7 @@ class ToolText:
         return "".join(line.text + "\n" * line.ended for line in self.lines)
 
     def command_of(self, tool: str) -> Run:
-        """Return the command that printed this text."""
+        """Return the arguments of the command that printed this text, as a `Run` without lines."""
         return Run(self.arguments or arguments_of(self.output.name, tool) or (), ())
 
     @property
@@ -43,12 +43,12 @@ class ToolText:
 Reader = Callable[[ToolText, Draft], bool]
 # A function that returns a replacement for a report without devices.
 Empty = Callable[[Report, ToolText, "Tool"], Report]
-# A function that returns a report on output without a known shape, or None if it does not recognise the output.
+# A function that explains output without a known shape in a report, or returns None for unknown output.
 Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
 def _must_list_devices(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Return a report on a text without devices: the printed error, a failure, or `no_devices`."""
+    """Return the printed error, a failure if there are problems, or the outcome `no_devices`."""
     error = error_report(text.all_lines, text.output.status, tool.errors)
     if error is not None:
         return replace(error, facts=report.facts)
@@ -59,7 +59,7 @@ def _must_list_devices(report: Report, text: ToolText, tool: Tool) -> Report:
 
 
 def must_be_complete(report: Report, text: ToolText, _tool: Tool) -> Report:
-    """Return a failure if the list is truncated, else the outcome `no_devices`."""
+    """Return the outcome `no_devices`, or a failure if the list is truncated although the tool reports success."""
     if report.is_cut and not text.output.status:
         return Report("failed", "not_understood", problems=report.problems, facts=report.facts)
     return replace(report, outcome="no_devices")
@@ -71,7 +71,7 @@ def accept_no_devices(report: Report, text: ToolText, tool: Tool) -> Report:
     return Report(facts=report.facts) if checked_report.outcome == "no_devices" else checked_report
 
 
-def accept_empty(report: Report, _text: ToolText, _tool: Tool) -> Report:
+def always_accept(report: Report, _text: ToolText, _tool: Tool) -> Report:
     """Accept an answer without devices, because other answers may list them."""
     return replace(report, outcome="ok")
 
@@ -115,9 +115,9 @@ class DeviceTool:
     """A tool that reports one device per call."""
 
     command: str
-    unclear_problem: str  # the problem to report if one of several answers does not name its device
-    parts: Callable[[Run], Sequence[Run]]  # splits the output of one command into answers
-    missing: Callable[[Run], Problem | None]  # returns the problem with a command that has no answer
+    unnamed_problem: str  # the problem to report if one of several answers does not name its device
+    split_run: Callable[[Run], Sequence[Run]]  # splits the output of one command into answers
+    missing_answer: Callable[[Run], Problem | None]  # returns the problem with a command that has no answer
 
 
 def _unchanged(report: Report, _output: Output) -> Report:
@@ -142,14 +142,14 @@ class Tool:
     wording: Wording = problem_by_metric  # returns the problem text for a bad number
     quiet_statuses: frozenset[int] = frozenset()  # exit statuses that are ignored if there is output
     per_device: DeviceTool | None = None  # for a tool that reports one device per call
-    # If true, other tools' texts are rejected before the shapes are tried, because they may have the same shapes.
-    marks_first: bool = True
-    refusals: tuple[Refusal, ...] = ()  # tried before `errors` if a text contains no devices
-    remnants: tuple[Refusal, ...] = ()
+    # If true, texts with the marks of another tool are rejected first, because this tool's shapes may fit them.
+    checks_marks_first: bool = True
+    refusals: tuple[Refusal, ...] = ()  # tried before `errors` if no shape fits
+    late_refusals: tuple[Refusal, ...] = ()  # tried after `errors`
     is_complaint: Callable[[str], bool] = _accept_any_line  # selects lines of stderr that are shown to the operator
-    finish: Callable[[Report, Output], Report] = _unchanged
+    finish: Callable[[Report, Output], Report] = _unchanged  # changes the finished report on an output
 
-    def draft(self) -> Draft:
+    def create_draft(self) -> Draft:
         """Return an empty draft of a report on this tool's output."""
         space = self.name if self.index_space is None else self.index_space
         return Draft(self.vendor, self.wording, self.words, space)

@@ -9,7 +9,7 @@ from functools import partial
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Form, Output, Problem, Reason, Report
 from telemetry_parsers.reports.draft import Draft, problem_by_text
-from telemetry_parsers.reports.tool import Refusal, Shape, Tool, ToolText, accept_empty, must_be_complete
+from telemetry_parsers.reports.tool import Refusal, Shape, Tool, ToolText, always_accept, must_be_complete
 from telemetry_parsers.rocm import messages, processes
 from telemetry_parsers.rocm.broken_json import read_broken_json
 from telemetry_parsers.rocm.cards import mentions_vendor, read_cards, texts_of, vendor_of
@@ -119,18 +119,18 @@ def tool_of(variant: ToolVariant) -> Tool:
             _listing_shape(variant, lambda text: read_broken_json(text.joined), "json"),
             _listing_shape(variant, lambda text: read_csv(text.lines), "json"),
             _listing_shape(variant, lambda text: _read_tables(text.lines, variant.default_sensor), "text"),
-            Shape(_read_processes, empty=accept_empty),
-            Shape(_read_versions, empty=accept_empty),
+            Shape(_read_processes, empty=always_accept),
+            Shape(_read_versions, empty=always_accept),
         ),
         no_output=variant.no_output,
         errors=messages.ERRORS,
         words=messages.PLACEHOLDERS,
         wording=problem_by_text,
         quiet_statuses=messages.QUIET_STATUSES,
-        marks_first=False,
+        checks_marks_first=False,
         # These checks precede the search for other tools' words, because rocm-smi prints some of Hygon's error lines.
         refusals=(_refusal_of_other_tool(variant), _report_on_error),
-        remnants=(partial(_report_without_readings, tool=variant.name),),
+        late_refusals=(partial(_report_without_readings, tool=variant.name),),
         is_complaint=messages.is_complaint,
         finish=_add_sleep_messages,
     )

@@ -1,4 +1,4 @@
-"""Failure reports, error texts and messages that the parsers of several tools share."""
+"""Failed reports, error texts and problem texts that the parsers of several tools share."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ PROCESS_TABLE = "the process table"
 
 
 def not_understood(text: str) -> str:
-    """Return the message that a line cannot be parsed."""
+    """Return the problem text that a line cannot be parsed."""
     return f"not understood: {quote(text)}"
 
 
 def value_without_key(text: str) -> str:
-    """Return the message that a value has no key in front of it."""
+    """Return the problem text that a value has no key in front of it."""
     return f"the key of this value is missing: {quote(text)}"
 
 
 def wrong_cells(text: str) -> str:
-    """Return the message that a row does not fit the headings."""
+    """Return the problem text that a row does not fit the headings."""
     return f"the row does not fit the headings: {quote(text)}"
 
 
 def not_a_row(text: str, table: str = "the table") -> str:
-    """Return the message that a line in a table is not a row."""
+    """Return the problem text that a line in a table is not a row."""
     return f"the line is not a row of {table}: {quote(text)}"
 
 
 def listed_twice(item: str) -> str:
-    """Return the message that an item, such as `card 3`, is listed twice."""
+    """Return the problem text that an item, such as `card 3`, is listed twice."""
     return f"{item} is listed a second time; the first is kept"
 
 
 def wrong_count(printed_count: int | str, listed: int) -> str:
-    """Return the message that a list's length differs from the printed number of cards."""
+    """Return the problem text that a list's length differs from the printed number of cards."""
     return f"the tool reports {printed_count} cards, but lists {listed}"
 
 
 def broken_document(fault: str) -> str:
-    """Return the message that JSON is truncated or invalid."""
+    """Return the problem text that JSON is truncated or invalid."""
     return f"cut off or broken: {fault}"
 
 
 def several_runs(runs: int) -> str:
-    """Return the message that a text contains the output of several runs of a tool."""
+    """Return the problem text that a text contains the output of several runs of a tool."""
     return f"the text contains {runs} runs of the tool; only the last run is read"
 
 
@@ -92,26 +92,26 @@ _ERROR_BEGINNINGS = ("error", "fatal", "failed", "traceback", "[error]", "termin
 
 
 def failed(reason: Reason, where: str, text: str) -> Report:
-    """Return a report on a failure, with one problem."""
+    """Return a failed report with one problem."""
     return Report(outcome="failed", reason=reason, problems=(Problem(where, text),))
 
 
 def failed_midway(report: Report, status: int) -> Report:
-    """Return a failed report, because the tool exited while it listed the devices."""
+    """Return a failure for a tool that exited while it listed the devices. Keep the report's problems and facts."""
     reason: Reason = "killed" if status < 0 else "exit_status"
     problem = Problem("exit status", f"exit status {status}: the tool ended inside its list of devices")
     return Report("failed", reason, problems=(problem, *report.problems), facts=report.facts)
 
 
 def reader_failure(capture: Capture) -> Report | None:
-    """Return the report on a capture whose reader failed, or None if the capture has output."""
+    """Return a failed report if the capture's reader failed, else None."""
     if capture.failure is None:
         return None
     return failed(capture.failure.reason or "internal", "reader", capture.failure.text)
 
 
 def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequence[ErrorText] = ()) -> Report | None:
-    """Return a report on the first error in these lines, or None. Known errors take precedence."""
+    """Return a report on the first known error in these lines, else on the first unknown error, else None."""
     unknown_error: Line | None = None
     for line in lines:
         text = line.text.lower()

@@ -15,12 +15,12 @@ from telemetry_parsers.text.lines import quote
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 # A document begins at the start of a line.
 _LINE_STARTS = re.compile(r"^[ \t]{0,200}(?=[\[{])", re.MULTILINE)
-# For tools that print one object per line, a document may begin in the middle of the line.
+# If a tool prints one object per line, a document may begin in the middle of a line.
 OBJECTS = re.compile(r"(?=\{)")
 # `amd-smi --file` appends the next list to the line on which the previous list ends.
 _APPENDED_START = re.compile(r"[ \t]{0,200}(?=[\[{])")
 _MAX_APPENDED = 1000
-# The search for documents ends after this many brackets that do not begin JSON.
+# The search for documents ends after this number of brackets that do not begin a document.
 _MAX_FAILURES = 16
 # Matches the start of JSON, but not that of `[sudo] password`, `[1,0]<stdout>:` or `{x} ignored`.
 _JSON_START = re.compile(r"[\[{]\s*[\"\[{]")
@@ -28,7 +28,7 @@ _LIST_START = re.compile(r"\[\s*(?=\{)")
 _MEMBER = re.compile(r"\s*[{,]\s*\"[^\"\n]{0,200}\"\s*:\s*(?=[\[{])")
 _COMMA = re.compile(r"\s*,\s*")
 # Matches lines that are not JSON, such as `[ 12.345678] amdgpu: …`, a date or `----`.
-_FOREIGN = re.compile(
+_FOREIGN_LINE = re.compile(
     r"^[ \t]{0,200}(?:(?!(?:true|false|null|NaN|Infinity)\b)[^\s\d\"{}\[\],:-]|\[ {0,8}[0-9]{1,9}\.[0-9]{1,9}\][ \t]+[^\s\],}]"
     r"|[0-9]{1,4}[-/:][0-9]|-+(?![-0-9I])).*$",
     re.MULTILINE,
@@ -53,7 +53,7 @@ class Documents:
 
     text: str
     documents: tuple[Document, ...]
-    foreign: tuple[tuple[int, str], ...] = ()
+    foreign: tuple[tuple[int, str], ...] = ()  # (offset, line)
 
     @property
     def fault(self) -> str:
@@ -90,10 +90,10 @@ def find_documents(text: str, starts: re.Pattern[str] = _LINE_STARTS) -> Documen
 def ignore_foreign_lines(
     text: str, read: Callable[[str], _T], progress: Callable[[_T], tuple[bool, int]]
 ) -> tuple[_T, tuple[tuple[int, str], ...]]:
-    """Read the text. Ignore foreign lines if more of it can then be read. Return the result and the ignored lines."""
+    """Read the text, without foreign lines if this makes more `progress`. Return the result and the ignored lines."""
     unchanged = read(text)
-    foreign = tuple((match.start(), match[0]) for match in _FOREIGN.finditer(text))
-    cleaned = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else unchanged
+    foreign = tuple((match.start(), match[0]) for match in _FOREIGN_LINE.finditer(text))
+    cleaned = read(_FOREIGN_LINE.sub(lambda match: " " * len(match[0]), text)) if foreign else unchanged
     return (cleaned, foreign) if progress(cleaned) > progress(unchanged) else (unchanged, ())
 
 

@@ -18,8 +18,8 @@ _LOG_PREFIX = re.compile(
     r"|\[[\w.-]{1,64}\][ \t]|\|[ \t]"
 )
 # The beginning of a document, such as a rule, markup or a lone bracket, which cannot be a value after a key.
-_BEGINS_A_DOCUMENT = re.compile(r"[ \t]*(?:[-+=]{8,}|\+-|<[?!/A-Za-z]|[{\[][ \t]*\Z)")
-_MIN_LINES = 2
+_DOCUMENT_START = re.compile(r"[ \t]*(?:[-+=]{8,}|\+-|<[?!/A-Za-z]|[{\[][ \t]*\Z)")
+_MIN_PREFIXED_LINES = 2  # a prefix of fewer lines may be a part of the output
 # Lines that a launcher prints before the output, such as `srun: job 17 queued and waiting for resources`.
 _MAX_LAUNCHER_LINES = 4
 
@@ -27,7 +27,7 @@ _MAX_LAUNCHER_LINES = 4
 def without_prefix(lines: Sequence[Line]) -> list[Line]:
     """Return the lines without their common prefix."""
     texts = [line.text for line in lines if line.text.strip()]
-    starts = range(min(_MAX_LAUNCHER_LINES, len(texts) - _MIN_LINES) + 1)
+    starts = range(min(_MAX_LAUNCHER_LINES, len(texts) - _MIN_PREFIXED_LINES) + 1)
     for pattern, start in product((_PREFIX, _LOG_PREFIX), starts):
         match = pattern.match(texts[start])
         if match is not None and all(text.startswith(match[0].rstrip()) for text in texts[start:]):
@@ -35,10 +35,10 @@ def without_prefix(lines: Sequence[Line]) -> list[Line]:
     return list(lines)
 
 
-def is_document(lines: Sequence[Line], bare: Sequence[Line]) -> bool:
-    """Return whether a document begins in a line whose prefix is removed in `bare`."""
-    changed = (after.text for before, after in zip(lines, bare, strict=True) if before.text != after.text)
-    return any(_BEGINS_A_DOCUMENT.match(text) for text in changed)
+def has_document_after_prefix(lines: Sequence[Line], bare: Sequence[Line]) -> bool:
+    """Return whether a document begins in a line whose prefix was removed. `bare` are the lines without the prefix."""
+    stripped_texts = (after.text for before, after in zip(lines, bare, strict=True) if before.text != after.text)
+    return any(map(_DOCUMENT_START.match, stripped_texts))
 
 
 def _strip_prefix(text: str, prefix: str) -> str:
@@ -57,18 +57,19 @@ _PROMPT_ENDS = (*_PROMPT_SIGNS, "cmd:")
 _OPERATORS = ("|", ">", "<", ";", "&", "2>")
 _WRAPPERS = frozenset({"sudo", "timeout", "stdbuf", "time"})
 # A prompt without a command is removed only from the last line.
-_LAST_PROMPT = re.compile(r"[ \t]{0,8}(?:[$#%❯]|➜[ \t]{1,4}\S{1,80})[ \t]{0,8}\Z")
+_FINAL_PROMPT = re.compile(r"[ \t]{0,8}(?:[$#%❯]|➜[ \t]{1,4}\S{1,80})[ \t]{0,8}\Z")
 # The header of watch(1): `Every 2.0s: tool info        node: Mon Mar  3 10:00:00 2025`.
-_WATCH = re.compile(r"\S{1,12} [0-9]{1,6}[.,][0-9]s: (.{1,300}?)(?:[ \t]{2,}.{0,200})?\Z")
+_WATCH_HEADER = re.compile(r"\S{1,12} [0-9]{1,6}[.,][0-9]s: (.{1,300}?)(?:[ \t]{2,}.{0,200})?\Z")
+# A message of ssh, kubectl, sudo, script or a login shell.
 _NOTE = re.compile(
     r"Defaulted container \"|Defaulting container name to |Use 'kubectl describe pod|Unable to use a TTY - "
     r"|If you don't see a command prompt|Warning: Permanently added '|\S{1,80}@\S{1,80}'s password:"
     r"|Pseudo-terminal will not be allocated|Last login: |Authorized users only|sudo: unable to resolve host "
     r"|Script (?:started|done) on |(?:Shared c|C)onnection to \S{1,80} closed\.|(?:logout|exit)[ \t]{0,8}$"
 )
-# A fast check: a text contains no echoes if none of its lines begins like this.
+# A fast check: a text without such a line and without the name of a command contains no echoes.
 _ANY_ECHO = re.compile(rf"^(?:{_PROMPT.pattern}|{_NOTE.pattern}|\S{{1,12}} [0-9]{{1,6}}[.,][0-9]s: )", re.MULTILINE)
-_MAX_WORDS = 40
+_MAX_COMMAND_WORDS = 40
 _MAX_LINE_LENGTH = 400
 
 
@@ -88,12 +89,12 @@ class Run:
 
 
 def without_notes(text: str) -> str:
-    """Return the text without the messages of ssh, kubectl and sudo."""
+    """Return the text without messages of ssh, kubectl, sudo and script."""
     return _remove_echoes(text, _is_note, ())
 
 
 def without_echoes(text: str, commands: Collection[str]) -> str:
-    """Remove prompts, echoes of these commands, and messages of ssh, kubectl and sudo."""
+    """Remove prompts, echoes of these commands, and messages of ssh, kubectl, sudo and script."""
     used_commands = [command for command in commands if command in text]
     return _remove_echoes(
         text, lambda row: _is_note(row) or _echoed_command(row, used_commands) is not None, used_commands
@@ -105,7 +106,7 @@ def _remove_echoes(text: str, is_echo: Callable[[str], bool], commands: Sequence
     plain_text = plain(text)
     last_line = plain_text.rstrip().rpartition("\n")[2]
     ends_in_echo = (
-        is_echo(last_line) or _LAST_PROMPT.match(last_line) is not None or _echoed_command(last_line, ()) == ""
+        is_echo(last_line) or _FINAL_PROMPT.match(last_line) is not None or _echoed_command(last_line, ()) == ""
     )
     if not ends_in_echo and not commands and _ANY_ECHO.search(plain_text) is None:
         return text
@@ -119,16 +120,16 @@ def _is_note(text: str) -> bool:
 
 
 def _echoed_command(text: str, commands: Collection[str]) -> str | None:
-    """Return the command typed in a line, "" for a bare prompt, or None for output."""
+    """Return the command in an echoed line, "" for a bare prompt, or None for a line of output."""
     prompt = _PROMPT.match(text)
     if prompt is not None:
         return text[prompt.end() :].strip()
-    watch_header = _WATCH.match(text)
+    watch_header = _WATCH_HEADER.match(text)
     if watch_header is not None:
         return watch_header[1]
     if not any(command in text for command in commands):
         return None
-    words = text[:_MAX_LINE_LENGTH].split(maxsplit=_MAX_WORDS)
+    words = text[:_MAX_LINE_LENGTH].split(maxsplit=_MAX_COMMAND_WORDS)
     command_index = next((position for position, word in enumerate(words) if word.rpartition("/")[2] in commands), None)
     if command_index is None or "|" in words[:command_index]:
         return None
@@ -145,10 +146,10 @@ def _are_arguments(words: Sequence[str]) -> bool:
     return all(word.isalpha() for word in words[:flag_index]) and (flag_index <= 1 or flag_index < len(words))
 
 
-def runs(lines: Sequence[Line], tool: str) -> list[Run]:
+def split_runs(lines: Sequence[Line], tool: str) -> list[Run]:
     """Split saved output into the runs of one tool."""
-    outputs: list[Run] = []
-    arguments: tuple[str, ...] | None = ()
+    found: list[Run] = []
+    arguments: tuple[str, ...] | None = ()  # None while the lines are the output of another tool
     body: list[Line] = []
     for line in lines:
         command = _echoed_command(line.text, (tool,))
@@ -157,10 +158,10 @@ def runs(lines: Sequence[Line], tool: str) -> list[Run]:
         if command is None and not _is_other_command(line.text):
             body.append(line)
             continue
-        _append_run(outputs, arguments, body)
+        _append_run(found, arguments, body)
         arguments, body = arguments_of(line.text, tool), []
-    _append_run(outputs, arguments, body)
-    return outputs
+    _append_run(found, arguments, body)
+    return found
 
 
 def without_commands(lines: Sequence[Line], tool: str) -> list[Line]:
@@ -170,17 +171,17 @@ def without_commands(lines: Sequence[Line], tool: str) -> list[Line]:
 
 def arguments_of(text: str, tool: str) -> tuple[str, ...] | None:
     """Return the arguments of a command line of this tool, or None for any other text."""
-    words = (_echoed_command(text, (tool,)) or "").split(maxsplit=_MAX_WORDS)
+    words = (_echoed_command(text, (tool,)) or "").split(maxsplit=_MAX_COMMAND_WORDS)
     tool_index = next((position for position, word in enumerate(words) if word.rpartition("/")[2] == tool), None)
     return None if tool_index is None else tuple(words[tool_index + 1 :])
 
 
-def _append_run(outputs: list[Run], arguments: tuple[str, ...] | None, body: Sequence[Line]) -> None:
+def _append_run(found: list[Run], arguments: tuple[str, ...] | None, body: Sequence[Line]) -> None:
     if arguments is not None and (arguments or any(line.text.strip() for line in body)):
-        outputs.append(Run(arguments, tuple(body)))
+        found.append(Run(arguments, tuple(body)))
 
 
 def _is_other_command(text: str) -> bool:
     """Return whether a line is a command of another tool, such as `# lspci`."""
-    words = text[:_MAX_LINE_LENGTH].split(maxsplit=_MAX_WORDS)
+    words = text[:_MAX_LINE_LENGTH].split(maxsplit=_MAX_COMMAND_WORDS)
     return len(words) > 1 and (words[0] == "cat" or words[0] in _PROMPT_SIGNS)

@@ -12,7 +12,7 @@ _RULE_CHARACTERS = frozenset("-+=| \t")
 _RULE = re.compile(r"-{3}|={3}")
 _GAP = re.compile(r"[ \t]{2,}|\t")
 _MAX_CELL_LENGTH = 400  # a longer cell contains no headings
-_MAX_WORDS = 4  # per heading
+_MAX_HEADING_WORDS = 4
 _MAX_CELLS = 64  # a line with more cells is not a row
 
 
@@ -21,8 +21,8 @@ class TableShape:
     """The known headings and value patterns of one tool's table."""
 
     headings: frozenset[str]  # in lower case with single blanks
-    words: Mapping[str, re.Pattern[str]]  # maps headings to patterns of one-word values
-    opening: str  # the heading whose value begins each record
+    patterns: Mapping[str, re.Pattern[str]]  # by heading, for values that are a single word
+    first_heading: str  # the heading whose value begins each record
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Cell:
     """The text between two separators."""
 
     text: str
-    whole: bool = True  # False if the text is truncated inside the cell
+    is_whole: bool = True  # False if the text is truncated inside the cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The content of a framed table. `closed` means that it is complete."""
+    """The content of a framed table."""
 
-    headed: bool
-    closed: bool
+    has_headings: bool
+    is_complete: bool  # the text does not end inside the table
     records: tuple[Record, ...]
-    unread: tuple[Line, ...]
-    unknown: tuple[str, ...]
+    unread_lines: tuple[Line, ...]
+    unknown_headings: tuple[str, ...]
 
 
 def is_rule(text: str) -> bool:
@@ -89,21 +89,27 @@ def read_table(lines: Sequence[Line], shape: TableShape) -> Table:
     for line in lines:
         reader.read_line(line)
     reader.end_record()
-    return Table(reader.headed, reader.closed, tuple(reader.records), tuple(reader.unread), tuple(reader.unknown))
+    return Table(
+        reader.has_headings,
+        reader.is_complete,
+        tuple(reader.records),
+        tuple(reader.unread_lines),
+        tuple(reader.unknown_headings),
+    )
 
 
 @dataclass(slots=True)
 class _TableReader:
     shape: TableShape
-    headed: bool = False
-    is_in_headings: bool = False
-    closed: bool = True
+    has_headings: bool = False
+    is_reading_headings: bool = False
+    is_complete: bool = True
     has_border: bool = False
     headings: list[tuple[tuple[str, ...], ...]] = field(default_factory=list)
     current_rows: list[_Row] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
-    unread: list[Line] = field(default_factory=list)
-    unknown: dict[str, None] = field(default_factory=dict)
+    unread_lines: list[Line] = field(default_factory=list)
+    unknown_headings: dict[str, None] = field(default_factory=dict)
 
     def read_line(self, line: Line) -> None:
         if not line.text.strip():
@@ -111,10 +117,10 @@ class _TableReader:
         if is_rule(line.text):
             self._read_rule(line)
         elif not 1 <= line.text.count("|") <= _MAX_CELLS:
-            self.unread.append(line)
-        elif self._opens_headings(line):
+            self.unread_lines.append(line)
+        elif self._starts_headings(line):
             self._start_headings(line)
-        elif self.is_in_headings and not self._starts_record(self._split_row(line)):
+        elif self.is_reading_headings and not self._starts_record(self._split_row(line)):
             self._add_headings(self._split_row(line))
         else:
             self._read_row(self._split_row(line))
@@ -126,46 +132,48 @@ class _TableReader:
 
     def _read_rule(self, line: Line) -> None:
         self.end_record()
-        if not self.is_in_headings:
-            self.closed = "=" in line.text  # set to False if another record follows
-        self.is_in_headings = False
+        if not self.is_reading_headings:
+            self.is_complete = "=" in line.text  # set to False if another record follows
+        self.is_reading_headings = False
 
-    def _opens_headings(self, line: Line) -> bool:
+    def _starts_headings(self, line: Line) -> bool:
         first_cell = next((text for text in line.text.split("|", 2)[:2] if text.strip()), "")
         names = headings_in(first_cell, self.shape.headings)
-        return bool(names) and names[0] == self.shape.opening and self.shape.headings.issuperset(names)
+        return bool(names) and names[0] == self.shape.first_heading and self.shape.headings.issuperset(names)
 
     def _start_headings(self, line: Line) -> None:
         self.end_record()
         text = line.text.strip()
         self.has_border = text.startswith("|") and text.endswith("|")
-        self.headed, self.is_in_headings, self.closed = True, True, False
+        self.has_headings, self.is_reading_headings, self.is_complete = True, True, False
         self.headings = []
         self._add_headings(self._split_row(line))
 
     def _add_headings(self, row: _Row) -> None:
-        names_by_cell = tuple(headings_in(cell.text, self.shape.headings) if cell.whole else () for cell in row.cells)
+        names_by_cell = tuple(
+            headings_in(cell.text, self.shape.headings) if cell.is_whole else () for cell in row.cells
+        )
         self.headings.append(names_by_cell)
         if row.line.ended:
             names = (name for cell_names in names_by_cell for name in cell_names if name not in self.shape.headings)
-            self.unknown.update(dict.fromkeys(names))
+            self.unknown_headings.update(dict.fromkeys(names))
 
     def _starts_record(self, row: _Row) -> bool:
         first_words = row.cells[0].text.split(maxsplit=1) if row.cells else []
-        return bool(first_words) and self.shape.words[self.shape.opening].match(first_words[0]) is not None
+        return bool(first_words) and self.shape.patterns[self.shape.first_heading].match(first_words[0]) is not None
 
-    def _may_start_record(self) -> bool:
-        return self.headed and not 0 < len(self.current_rows) < len(self.headings)
+    def _can_start_record(self) -> bool:
+        return self.has_headings and not 0 < len(self.current_rows) < len(self.headings)
 
     def _read_row(self, row: _Row) -> None:
-        if self._may_start_record() and self._starts_record(row):
+        if self._can_start_record() and self._starts_record(row):
             self.end_record()
-            self.is_in_headings = self.closed = False
+            self.is_reading_headings = self.is_complete = False
             self.current_rows = [row]
         elif self.current_rows and len(self.current_rows) < len(self.headings):
             self.current_rows.append(row)
         else:
-            self.unread.append(row.line)
+            self.unread_lines.append(row.line)
 
     def _split_row(self, line: Line) -> _Row:
         cell_texts = line.text.split("|")
@@ -189,7 +197,7 @@ def _truncated_cell(text: str) -> Cell:
         start = max(text.rfind(blank) for blank in " \t") + 1
         complete_words, last_word = text[:start], text[start:]
     complete_part = last_word[: max(last_word.rfind("("), last_word.rfind(")")) + 1]
-    return Cell((complete_words + complete_part).strip(), whole=False)
+    return Cell((complete_words + complete_part).strip(), is_whole=False)
 
 
 def _split_at_gaps(text: str) -> list[str]:
@@ -201,7 +209,7 @@ def _split_headings(words: Sequence[str], all_headings: frozenset[str]) -> list[
     headings: list[str] = []
     start = 0
     while start < len(words):
-        ends = range(min(len(words), start + _MAX_WORDS), start, -1)
+        ends = range(min(len(words), start + _MAX_HEADING_WORDS), start, -1)
         end = next((end for end in ends if " ".join(words[start:end]) in all_headings), None)
         if end is None:
             return []
@@ -227,7 +235,7 @@ def _create_record(rows: Sequence[_Row], headings: Sequence[tuple[tuple[str, ...
 
 
 def _is_short(row: _Row, row_headings: Sequence[tuple[str, ...]]) -> bool:
-    return len(row.cells) < len(row_headings) or not all(cell.whole for cell in row.cells)
+    return len(row.cells) < len(row_headings) or not all(cell.is_whole for cell in row.cells)
 
 
 def _split_cell(cell: Cell, headings: Sequence[str], shape: TableShape) -> dict[str, str] | None:
@@ -241,23 +249,23 @@ def _split_cell(cell: Cell, headings: Sequence[str], shape: TableShape) -> dict[
         texts = dict(zip(headings, pieces, strict=True))
     else:
         texts = _assign_words(cell.text.split(), headings, shape)
-    if texts is None or not _is_complete(texts, headings, shape):
+    if texts is None or not _fits_headings(texts, headings, shape):
         return None
-    if cell.whole:
+    if cell.is_whole:
         return texts
-    return {name: text for name, text in texts.items() if name in shape.words}
+    return {name: text for name, text in texts.items() if name in shape.patterns}
 
 
-def _is_complete(texts: Mapping[str, str], headings: Sequence[str], shape: TableShape) -> bool:
+def _fits_headings(texts: Mapping[str, str], headings: Sequence[str], shape: TableShape) -> bool:
     """Return whether each heading has a value that matches its pattern."""
     return len(texts) == len(headings) and all(
-        heading not in shape.words or shape.words[heading].match(text) for heading, text in texts.items()
+        heading not in shape.patterns or shape.patterns[heading].match(text) for heading, text in texts.items()
     )
 
 
 def _assign_words(words: Sequence[str], headings: Sequence[str], shape: TableShape) -> dict[str, str] | None:
     """Map each heading to its words, or return None if the words do not fit the headings."""
-    free_positions = [position for position, name in enumerate(headings) if name not in shape.words]
+    free_positions = [position for position, name in enumerate(headings) if name not in shape.patterns]
     has_enough_words = len(words) >= len(headings) if free_positions else len(words) == len(headings)
     if len(free_positions) > 1 or not has_enough_words or not shape.headings.issuperset(headings):
         return None

@@ -12,7 +12,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;:?]{0,40}[ -/]{0,4}[@-~]")
 _PROMPT = re.compile(r"^\[sudo\] [^:：\n]{1,80}[:：] {0,4}", re.MULTILINE)
 _BUS = re.compile(r"([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])\Z")
 _QUOTE_LENGTH = 160
-# No tool prints this many lines.
+# No tool prints more lines.
 MAX_LINES = 20_000
 
 
@@ -48,7 +48,7 @@ def lines(text: str, stream: str = "") -> list[Line]:
 
 
 def quote(text: str) -> str:
-    """Return the beginning of a tool's text as one line of printable characters, for use in a message."""
+    """Return the beginning of a text as one line of printable characters, to quote it in a message."""
     line = " ".join(text.lstrip()[: 4 * _QUOTE_LENGTH].split())
     line = "".join(character if character.isprintable() else "?" for character in line)
     return line if len(line) <= _QUOTE_LENGTH else line[: _QUOTE_LENGTH - 1] + "…"

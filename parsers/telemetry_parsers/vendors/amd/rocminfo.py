@@ -373,8 +373,8 @@ _TOOL = Tool(
     shapes=(Shape(_read_agents, empty=must_be_complete, tables=((_COMPUTE_UNITS, _CLOCK, _MEMORY),)),),
     no_output="no output",
     errors=_ERRORS,
-    marks_first=False,
-    remnants=(_report_missing_agents, _report_on_extract),
+    checks_marks_first=False,
+    late_refusals=(_report_missing_agents, _report_on_extract),
 )
 PARSER = parser_of(
     _TOOL,

@@ -9,9 +9,9 @@ from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Absent, Command, Poll, Problem
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import failure_of, parser_of
+from telemetry_parsers.reports.frame import known_error_problems, parser_of
 from telemetry_parsers.reports.targets import Target, fact, metric, switch
-from telemetry_parsers.reports.tool import DeviceTool, Shape, Tool, ToolText, accept_empty
+from telemetry_parsers.reports.tool import DeviceTool, Shape, Tool, ToolText, always_accept
 from telemetry_parsers.text.answers import CUT_LINE, ErrorText, not_a_row, value_without_key
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.framed import TableShape, is_rule, read_table
@@ -96,11 +96,13 @@ _NUMBER = re.compile(r"[0-9]{1,6}\Z")
 _STATUS = re.compile(r"\S{1,20}\Z")
 _PORT_TABLE = TableShape(
     headings=frozenset({"udie id", "port id", "link status"}),
-    words={"udie id": _NUMBER, "port id": _NUMBER, "link status": _STATUS},
-    opening="udie id",
+    patterns={"udie id": _NUMBER, "port id": _NUMBER, "link status": _STATUS},
+    first_heading="udie id",
 )
 _NUMBER_TABLE = TableShape(
-    headings=frozenset({"npu", "udie", "port"}), words={"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER}, opening="npu"
+    headings=frozenset({"npu", "udie", "port"}),
+    patterns={"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER},
+    first_heading="npu",
 )
 # The draft's key for the only device of an answer, whose number may be printed after the readings.
 _DEVICE_KEY = "device"
@@ -276,24 +278,24 @@ def _rows(answer: _AnswerReader, lines: Sequence[Line], shape: TableShape) -> It
         else:
             answer.draft.add_problem(record.line.where, not_a_row(record.line.text))
     bar_count = next((line.text.count("|") for line in lines if _is_heading(line, shape)), 0)
-    for line in table.unread:
+    for line in table.unread_lines:
         if line.text.count("|") == bar_count > 0 and not _is_heading(line, shape):
             answer.draft.add_problem(line.where, not_a_row(line.text))
     last_rule = max((line.number for line in lines if is_rule(line.text)), default=0)
     last_row = max((line.number for line in lines if "|" in line.text), default=0)
-    if table.headed and last_rule < last_row:
+    if table.has_headings and last_rule < last_row:
         answer.draft.add_problem(lines[-1].where, "the table is cut off here")
 
 
 def _is_heading(line: Line, shape: TableShape) -> bool:
-    return shape.opening in line.text.lower()
+    return shape.first_heading in line.text.lower()
 
 
 def _missing_answer(run: Run) -> Problem | None:
     """Return a problem if the command has neither an answer nor a printed error, else None."""
     lines = [line for line in run.lines if line.text.strip()]
     is_other_text = bool(lines) and ":" not in lines[0].text
-    if not METRICS_BY_FLAG.keys() & set(run.arguments) or is_other_text or failure_of(run.lines, ERRORS):
+    if not METRICS_BY_FLAG.keys() & set(run.arguments) or is_other_text or known_error_problems(run.lines, ERRORS):
         return None
     text = f"the answer to {TOOL} {quote(' '.join(run.arguments))} is missing or invalid"
     return Problem(lines[0].where if lines else "text", text)
@@ -302,7 +304,7 @@ def _missing_answer(run: Run) -> Problem | None:
 _TOOL = Tool(
     name=TOOL,
     vendor="ascend",
-    shapes=(Shape(_read_answer, empty=accept_empty, tables=(COUNTERS,)),),
+    shapes=(Shape(_read_answer, empty=always_accept, tables=(COUNTERS,)),),
     no_output="no output: the tool prints nothing for a port without this setting",
     errors=ERRORS,
     index_space=INDEX_SPACE,

@@ -12,7 +12,7 @@ from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Rep
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import identity
-from telemetry_parsers.reports.tool import Shape, Tool, ToolText, accept_empty, accept_no_devices, of_lines, shape
+from telemetry_parsers.reports.tool import Shape, Tool, ToolText, accept_no_devices, always_accept, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.echoes import arguments_of
 from telemetry_parsers.text.lines import Line
@@ -104,11 +104,11 @@ _TOOL = Tool(
         of_lines(query.is_card_heading, query.read_list, tables=_QUERY_TARGETS),
         Shape(query.read_json, "json", tables=_QUERY_TARGETS),
         shape(is_card_heading, read_list, _NAMES),
-        Shape(_read_version, empty=accept_empty),
+        Shape(_read_version, empty=always_accept),
     ),
     no_output=_SILENT,
     errors=ERRORS,
-    marks_first=False,
+    checks_marks_first=False,
     refusals=(_report_on_summary,),
     finish=_as_wrong_request,
 )

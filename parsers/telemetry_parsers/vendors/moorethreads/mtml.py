@@ -134,7 +134,7 @@ def _report_on_output(output: Output) -> Report:
     answer = answer_in(output, MTML)
     if isinstance(answer, Report):
         return answer
-    draft = MTML.draft()
+    draft = MTML.create_draft()
     draft.tool_version = text(answer.node.get("library"))
     for recorded in objects(answer.devices):
         _read_card(recorded, answer.node.get("driver"), draft)

@@ -141,9 +141,9 @@ _TOOL = Tool(
     shapes=(Shape(_read_json, "json", cards.report_without_cards, (keys.FIELDS,)), *_SHAPES),
     no_output=_SILENT,
     errors=ERRORS,
-    marks_first=False,
+    checks_marks_first=False,
     refusals=(report_on_unsupported,),
-    remnants=(_report_on_json_error, _report_on_broken_json),
+    late_refusals=(_report_on_json_error, _report_on_broken_json),
 )
 _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
 

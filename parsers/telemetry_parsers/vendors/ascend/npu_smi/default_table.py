@@ -76,16 +76,18 @@ def read_chips(lines: Sequence[Line], draft: Draft) -> None:
     # Each pair of values becomes one word, and a pair of placeholders becomes one placeholder.
     joined_lines = [replace(line, text=_SLASH.sub("/", line.text).replace("N/A/N/A", "N/A")) for line in lines[:end]]
     table = read_table(joined_lines, shape)
-    draft.add_unknown(*table.unknown)
+    draft.add_unknown(*table.unknown_headings)
     if run_count > 1:
         draft.add_problem("text", several_runs(run_count))
     driver = _read_versions(lines[:end], draft)
     id_names = frozenset(name for name in ("chip", "phy-id") if any(_has_heading(line, name) for line in lines[:end]))
     index_kinds = {_add_chip(draft, record, driver, id_names) for record in table.records} - {None}
-    unread_lines = (line for line in table.unread if not _is_expected(line))
+    unread_lines = (line for line in table.unread_lines if not _is_expected(line))
     draft.problems.extend(Problem(line.where, not_understood(line.text)) for line in unread_lines)
     draft.is_open = end == len(lines)
-    if draft.is_open and not (table.headed and table.closed and _may_omit_processes(lines, draft.tool_version)):
+    if draft.is_open and not (
+        table.has_headings and table.is_complete and _may_omit_processes(lines, draft.tool_version)
+    ):
         draft.is_cut = True
         draft.problems.insert(0, Problem(lines[-1].where, "the device table is cut off here; chips may be missing"))
     if end < len(lines):
@@ -116,7 +118,7 @@ def _find_shape(line: Line) -> TableShape | None:
     first_cell = next((text for text in line.text.split("|", 2)[:2] if text.strip()), "")
     for shape in _SHAPES:
         names = headings_in(first_cell, shape.headings)
-        if names and names[0] == shape.opening and "health" in line.text.lower():
+        if names and names[0] == shape.first_heading and "health" in line.text.lower():
             return shape
     return None
 
@@ -252,14 +254,14 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
     is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
     table = read_table(lines, _NEW_SHAPE if is_new else _OLD_SHAPE)
     tally = _ProcessCounts()
-    draft.add_unknown(*table.unknown)
-    for line in table.unread:
+    draft.add_unknown(*table.unknown_headings)
+    for line in table.unread_lines:
         _read_other_line(draft, line, tally)
     last_rule = max((line.number for line in lines if is_rule(line.text) and "=" in line.text), default=0)
     for record in table.records:
         _read_row(draft, record, tally, slots, is_closed=record.line.number < last_rule)
     is_empty = not slots and not table.records and is_rule(lines[-1].text)
-    if not table.closed and not is_empty:
+    if not table.is_complete and not is_empty:
         draft.add_problem(lines[-1].where, f"the process table is cut off below {quote(lines[-1].text)!r}")
     for card, line in tally.unlisted_cards.items():
         draft.add_problem(line.where, f"NPU {card} has processes, but is missing from the device table")

@@ -9,7 +9,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Report
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
-from telemetry_parsers.reports.tool import DeviceTool, Shape, Tool, ToolText, accept_empty, must_be_complete, of_lines
+from telemetry_parsers.reports.tool import DeviceTool, Shape, Tool, ToolText, always_accept, must_be_complete, of_lines
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.lines import Line, quote
@@ -120,18 +120,18 @@ _TOOL = Tool(
     vendor="ascend",
     shapes=(
         of_lines(default_table.is_table, default_table.read_chips, empty=must_be_complete, tables=default_table.TABLES),
-        of_lines(readings.mapping_headings, readings.read_mapping, empty=accept_empty),
-        of_lines(saved.watch_headings, saved.read_watch, empty=accept_empty),
-        of_lines(saved.topology_row, saved.read_topology, empty=accept_empty),
-        Shape(_read_blocks, empty=accept_empty, tables=keys.TABLES),
-        Shape(_read_version, empty=accept_empty),
+        of_lines(readings.mapping_headings, readings.read_mapping, empty=always_accept),
+        of_lines(saved.watch_headings, saved.read_watch, empty=always_accept),
+        of_lines(saved.topology_row, saved.read_topology, empty=always_accept),
+        Shape(_read_blocks, empty=always_accept, tables=keys.TABLES),
+        Shape(_read_version, empty=always_accept),
     ),
     no_output=_SILENT,
     errors=ERRORS,
     index_space="",  # readers set PHYSICAL_SPACE if all indices are physical ids
     words=PLACEHOLDERS,
     per_device=DeviceTool(TOOL, "an answer that does not name its chip is not read", answers_in, _missing_answer),
-    marks_first=False,
+    checks_marks_first=False,
     refusals=(_report_on_unsupported_query,),
 )
 

@@ -44,7 +44,7 @@ def _report_on_output(output: Output) -> Report:
     answer = answer_in(output, NVML)
     if isinstance(answer, Report):
         return answer
-    draft = NVML.draft()
+    draft = NVML.create_draft()
     draft.tool_version = text(answer.node.get("library"))
     driver = text(answer.node.get("driver"))
     draft.facts = {} if driver is None else {"driver_version": driver}
