@@ -33,7 +33,7 @@ class _ParsedDocuments:
 
     @property
     def progress(self) -> tuple[bool, int]:
-        """Return whether all documents are complete, and where reading ended."""
+        """(whether all documents are complete, offset at which reading ended). The greatest value is the best."""
         return not self.listing.is_cut, self.end
 
 
@@ -50,12 +50,12 @@ class _Scanner:
     members: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
 
     def peek(self) -> str:
-        """Return the first character of the next token, or an empty string at the end."""
+        """Return the first character of the next token, or an empty string if there is no token."""
         match = _TOKEN.match(self.text, self.offset)
         return "" if match is None else (match[1] or match[2] or match[3])[0]
 
     def next_token(self) -> str:
-        """Return the next token: a quoted string, a punctuation mark or a bare word."""
+        """Read a token: a quoted string, a punctuation mark or a bare word. Raise `_BrokenJsonError` if there is none."""
         match = _TOKEN.match(self.text, self.offset)
         if match is None:
             raise _BrokenJsonError
@@ -63,7 +63,7 @@ class _Scanner:
         return match[1] or match[2] or match[3]
 
     def expect(self, punctuation: str) -> None:
-        """Read this punctuation mark, or raise `_BrokenJsonError`."""
+        """Read the next token. Raise `_BrokenJsonError` if it is not this punctuation mark."""
         if self.next_token() != punctuation:
             raise _BrokenJsonError
 
@@ -98,7 +98,7 @@ def _read_documents(text: str) -> _ParsedDocuments | None:
     earlier_texts: dict[tuple[int, str], str] = {}
     contradicted_cards: dict[int, None] = {}
     while not listing.is_cut and (start := _DOCUMENT_START.search(text, offset)) is not None:
-        # Text before the brace on the same line is a command or a launcher's prefix.
+        # Text before the brace on the same line is not kept: it is a command or a launcher's prefix.
         surrounding_texts.append(text[offset : start.start()].rpartition("\n")[0])
         scanner = _Scanner(text, start.start())
         try:
@@ -124,17 +124,17 @@ def _read_members(scanner: _Scanner) -> None:
     while not scanner.skip_object_end():
         name = _unquote(scanner.next_token())
         scanner.expect(":")
-        entries: list[tuple[str, str]] = []
-        scanner.members.append((name, entries))
+        pairs: list[tuple[str, str]] = []
+        scanner.members.append((name, pairs))
         scanner.expect("{")
         while not scanner.skip_object_end():
             key = _unquote(scanner.next_token())
             scanner.expect(":")
-            entries.append((key, _read_value(scanner, _MAX_DEPTH)))
+            pairs.append((key, _read_value(scanner, _MAX_DEPTH)))
 
 
 def _read_value(scanner: _Scanner, depth: int) -> str:
-    """Return a string, number or bare word as text. Skip an object or list, and return an empty string."""
+    """Read a value. Return its text, or an empty string for an object or a list, which is skipped."""
     token = scanner.next_token()
     if token not in ("{", "["):
         if token in ("}", "]", ":", ","):
@@ -180,6 +180,7 @@ def _add_document(
             continue
         indices.add(index)
         listing.ensure_card(index).extend(entries)
-        texts = dict(reversed(pairs))
-        if [key for key, text in texts.items() if earlier_texts.setdefault((index, key), text) != text]:
+        first_texts = dict(reversed(pairs))
+        # A list, because any() would not store the texts after the first contradiction.
+        if [key for key, text in first_texts.items() if earlier_texts.setdefault((index, key), text) != text]:
             yield index

@@ -12,14 +12,13 @@ from telemetry_parsers.model import Absent, Device, Reading
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.rocm import keys
-from telemetry_parsers.rocm.keys import MAX_KEYS
 from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.rocm.saved import key_text_pairs
-from telemetry_parsers.rocm.values import level_of
+from telemetry_parsers.rocm.values import performance_level_of
 from telemetry_parsers.text.lines import bus_address, quote
 
-# Words that identify the vendor in a printed vendor or product name.
-_VENDOR_WORDS: Mapping[str, str] = {
+# Parts of printed vendor and product names, which identify the vendor.
+_VENDOR_BY_NAME: Mapping[str, str] = {
     "haiguang": "hygon",
     "c-3000": "hygon",
     "hygon": "hygon",
@@ -30,16 +29,16 @@ _VENDOR_WORDS: Mapping[str, str] = {
 }
 # PCI device ids of Hygon's cards, for which AMD's tools print no vendor.
 _HYGON_CHIPS = frozenset({"0x54b7", "0x55b7", "0x62b7", "0x6210", "0x6211", "0x6320", "0x6370", "0x6430"})
-_VENDOR_MARKS = {**_VENDOR_WORDS, **dict.fromkeys(_HYGON_CHIPS, "hygon")}
+_VENDOR_BY_MARK = {**_VENDOR_BY_NAME, **dict.fromkeys(_HYGON_CHIPS, "hygon")}
 _HEXADECIMAL = re.compile(r"-?0x[0-9a-fA-F]{1,16}\Z")
 # The separator in a line of Hygon's hy-smi: `0000:09:00.0 --> SN: 01-000206 --> OAM ID: 1`.
 _ARROW = re.compile(r"\s{0,4}-->\s{0,4}")
 _DIES_PER_PACKAGE = 2
-_SECOND_DIE_NOTE = "secondary die"
+_SECONDARY_DIE_NOTE = "secondary die"
 _CHIP_ID = re.compile(r"[0-9a-f]{4}\Z")
 # -1 means that there are no NUMA nodes. Older versions print -1 as an unsigned number.
 _NO_NUMA_NODE = ("-1", "4294967295")
-# (partition number on the card, position of the card's first partition if known)
+# (number of the partition on its card, position of the card's first partition or None if unknown)
 _Partition = tuple[str, int | None]
 
 
@@ -49,7 +48,7 @@ class _Card:
 
     index: int
     texts: Mapping[str, str]
-    is_second_die: bool
+    is_secondary_die: bool
 
     def identity_text(self, field_name: str) -> str | None:
         return _identity_text(self.texts, field_name)
@@ -59,9 +58,9 @@ class _Card:
         return bus_address(_ARROW.split(self.identity_text("bus") or "", maxsplit=1)[0])
 
 
-def _devices_of(entries_by_card: Mapping[int, Sequence[Entry]], default_vendor: str) -> list[Device]:
+def _create_devices(entries_by_card: Mapping[int, Sequence[Entry]], default_vendor: str) -> list[Device]:
     cards = [
-        _Card(index, texts_of(entries), any(_SECOND_DIE_NOTE in entry.text.lower() for entry in entries))
+        _Card(index, texts_of(entries), any(_SECONDARY_DIE_NOTE in entry.text.lower() for entry in entries))
         for index, entries in entries_by_card.items()
     ]
     positions_by_uuid: dict[str, list[int]] = {}
@@ -69,7 +68,7 @@ def _devices_of(entries_by_card: Mapping[int, Sequence[Entry]], default_vendor: 
         if uuid := card.identity_text("uuid"):
             positions_by_uuid.setdefault(uuid, []).append(position)
     primary_dies = _primary_dies(cards, positions_by_uuid)
-    partitions = _partitions_by_function(cards, positions_by_uuid.values()) | _partitions_by_number(cards)
+    partitions = _partitions_from_bus_ids(cards, positions_by_uuid.values()) | _partitions_from_numbers(cards)
     return [
         _create_device(card, default_vendor, partitions.get(position, (None, None)), primary_dies.get(position))
         for position, card in enumerate(cards)
@@ -90,15 +89,15 @@ def _identity_text(texts: Mapping[str, str], field_name: str) -> str | None:
 
 
 def mentions_vendor(vendor: str, text: str) -> bool:
-    """Return whether the text contains a word that identifies that vendor."""
+    """Return whether the text contains a name or a PCI device id of this vendor."""
     lower = text.lower()
-    return any(mark in lower for mark, marked_vendor in _VENDOR_MARKS.items() if marked_vendor == vendor)
+    return any(mark in lower for mark, vendor_of_mark in _VENDOR_BY_MARK.items() if vendor_of_mark == vendor)
 
 
 def vendor_of(texts: Mapping[str, str]) -> str | None:
     """Return the vendor that is named in a card's texts, or None."""
     names = " ".join(texts.get(name, "") for name in (*keys.IDENTITY["vendor"], *keys.IDENTITY["series"])).lower()
-    vendors = (vendor for words, vendor in _VENDOR_WORDS.items() if words in names)
+    vendors = (vendor for name, vendor in _VENDOR_BY_NAME.items() if name in names)
     return next(vendors, "hygon" if (_identity_text(texts, "chip") or "").lower() in _HYGON_CHIPS else None)
 
 
@@ -141,18 +140,20 @@ def _card_facts(card: _Card) -> dict[str, str]:
 
 
 def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequence[int]]) -> dict[int, str]:
-    """Map each second die to the first die of its package. The first die's power is that of both dies."""
-    # The first die is not the second die's parent, because both are separate devices on the PCI bus.
+    """Map the position of each secondary die to the primary die's bus address or index."""
+    # The power of the primary die includes that of the secondary die. The primary die is not the parent of the
+    # secondary die, because both are separate devices on the PCI bus.
     packages = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES_PER_PACKAGE]
     return {
-        second_die: cards[first_die].bus or str(cards[first_die].index)
+        secondary_die: cards[primary_die].bus or str(cards[primary_die].index)
         for package in packages
-        for first_die, second_die in (package, reversed(package))
-        if cards[second_die].is_second_die
+        for primary_die, secondary_die in (package, reversed(package))
+        if cards[secondary_die].is_secondary_die
     }
 
 
-def _partitions_by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
+def _partitions_from_numbers(cards: Sequence[_Card]) -> dict[int, _Partition]:
+    """Return the partitions by position. The parent is the preceding card with number 0, unless its chip differs."""
     partitions: dict[int, _Partition] = {}
     parent: int | None = None
     for position, card in enumerate(cards):
@@ -165,7 +166,8 @@ def _partitions_by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
     return partitions
 
 
-def _partitions_by_function(cards: Sequence[_Card], uuid_groups: Iterable[Sequence[int]]) -> dict[int, _Partition]:
+def _partitions_from_bus_ids(cards: Sequence[_Card], uuid_groups: Iterable[Sequence[int]]) -> dict[int, _Partition]:
+    """Return the partitions by position. Partitions have the same UUID and bus slot; function 0 is the parent."""
     partitions: dict[int, _Partition] = {}
     for positions in uuid_groups:
         buses = {position: cards[position].bus or "" for position in positions}
@@ -177,7 +179,7 @@ def _partitions_by_function(cards: Sequence[_Card], uuid_groups: Iterable[Sequen
     return partitions
 
 
-# A card that does not answer has no readings of these metrics.
+# A card without numbers for these metrics does not answer.
 _BASIC_METRICS = frozenset({"temperature_celsius", "power_watts", "utilization_ratio"})
 _MIN_BASIC_METRICS = 2
 # For a card that does not answer, the tool prints these metrics as zeros.
@@ -194,73 +196,75 @@ def read_cards(listing: Listing, metric_keys: Collection[str], draft: Draft) -> 
     driver = _identity_text(texts_of(listing.system), "driver")
     if driver:
         draft.facts["driver_version"] = driver
-    for (index, entries), template in zip(listing.cards.items(), _devices_of(listing.cards, draft.vendor), strict=True):
-        device = draft.device(index, replace(template, driver=template.driver or driver))
-        _read_card(device, f"card {index}", entries, metric_keys, draft)
+    for (index, entries), template in zip(
+        listing.cards.items(), _create_devices(listing.cards, draft.vendor), strict=True
+    ):
+        position = draft.device(index, replace(template, driver=template.driver or driver))
+        _read_card(position, f"card {index}", entries, metric_keys, draft)
 
 
-def _read_card(device: int, where: str, entries: Sequence[Entry], metric_keys: Collection[str], draft: Draft) -> None:
-    """Add a card's readings to the draft, and describe the card."""
-    for entry in entries[:MAX_KEYS]:
+def _read_card(position: int, where: str, entries: Sequence[Entry], metric_keys: Collection[str], draft: Draft) -> None:
+    """Store a card's readings, its kind of power, and whether it is up."""
+    for entry in entries[: keys.MAX_KEYS]:
         for key, text in key_text_pairs(entry.key, entry.text):
-            _read_entry(Entry(key, text, entry.where), device, metric_keys, draft)
-    power_kind = _store_main_power(device, draft)
-    readings = draft.readings_of(device)
-    _discard_zeros(readings, draft)
-    if len(entries) > MAX_KEYS:
-        draft.add_problem(where, f"only the first {MAX_KEYS} of {len(entries)} values are read")
-    description = draft.device_at(device)
+            _read_entry(Entry(key, text, entry.where), position, metric_keys, draft)
+    power_kind = _store_main_power(position, draft)
+    readings = draft.readings_of(position)
+    _mark_zeros_absent(readings, draft)
+    if len(entries) > keys.MAX_KEYS:
+        draft.add_problem(where, f"only the first {keys.MAX_KEYS} of {len(entries)} values are read")
+    device = draft.device_at(position)
     # In some versions, only the first partition of a card has readings (MI300A in TPX, ROCm 6.4).
-    is_up = description.parent is not None or _may_be_up(readings, _BASIC_METRICS)
+    is_up = device.parent is not None or _may_be_up(readings, _BASIC_METRICS)
     if not is_up:
         draft.add_problem(where, "temperature, power and utilization cannot be read: the card does not answer")
-    facts = (*description.facts, ("power_kind", power_kind)) if power_kind else description.facts
-    draft.replace_device(device, replace(description, up=is_up, facts=tuple(sorted(facts))))
+    facts = (*device.facts, ("power_kind", power_kind)) if power_kind else device.facts
+    draft.replace_device(position, replace(device, up=is_up, facts=tuple(sorted(facts))))
 
 
-def _read_entry(entry: Entry, device: int, metric_keys: Collection[str], draft: Draft) -> None:
+def _read_entry(entry: Entry, position: int, metric_keys: Collection[str], draft: Draft) -> None:
     key = keys.parse_key(entry.key)
     targets = keys.targets_of(key)
     readable_targets = [target for target in targets if target.key in metric_keys]
-    if key.name in keys.LEVEL_KEYS:
-        _read_level(entry, device, draft)
+    if key.name in keys.PERFORMANCE_LEVEL_KEYS:
+        _read_level(entry, position, draft)
     elif keys.is_level_only(key, entry.text):
         return
     elif readable_targets:
-        draft.store(device, readable_targets, entry.text, f"{entry.where} {quote(entry.key)}", key.unit)
+        draft.store(position, readable_targets, entry.text, f"{entry.where} {quote(entry.key)}", key.unit)
     elif targets or not keys.is_ignored(key, entry.text):
         draft.add_unknown(entry.key)
 
 
-def _read_level(entry: Entry, device: int, draft: Draft) -> None:
-    level = level_of(entry.text)
+def _read_level(entry: Entry, position: int, draft: Draft) -> None:
+    level = performance_level_of(entry.text)
     if not isinstance(level, Absent):
-        for state_reading in state_readings(device, "performance_level", level):
+        for state_reading in state_readings(position, "performance_level", level):
             draft.add_reading(state_reading)
     elif level is Absent.NOT_UNDERSTOOD or not entry.text.strip():
         draft.add_problem(entry.where, f'"{quote(entry.text)}" is not a known performance level')
 
 
-def _store_main_power(device: int, draft: Draft) -> str:
-    """Store the card's main power. Return its kind, or an empty string if no power is a number."""
-    value_by_kind = {kind: draft.value(device, f"power_{kind}_watts") for kind in ("instant", "average")}
+def _store_main_power(position: int, draft: Draft) -> str:
+    """Store `power_watts`. Return its kind, `instant` or `average`, or an empty string if neither is a number."""
+    value_by_kind = {kind: draft.value(position, f"power_{kind}_watts") for kind in ("instant", "average")}
     values = [(kind, value) for kind, value in value_by_kind.items() if value is not None]
     numbers = [(kind, value) for kind, value in values if not isinstance(value, Absent)]
     if candidates := numbers or values:
-        draft.set_value(device, metric("power_watts"), candidates[0][1])
+        draft.set_value(position, metric("power_watts"), candidates[0][1])
     return numbers[0][0] if numbers else ""
 
 
-def _discard_zeros(readings: Sequence[Reading], draft: Draft) -> None:
+def _mark_zeros_absent(readings: Sequence[Reading], draft: Draft) -> None:
     """Mark zeros as absent if neither temperature nor power can be read."""
     if not _may_be_up(readings, _BASIC_METRICS - {"utilization_ratio"}):
-        for item in readings:
-            if item.metric in _ZEROED_METRICS and item.value == 0.0:
-                draft.replace_reading(replace(item, value=Absent.IMPLAUSIBLE))
+        for reading in readings:
+            if reading.metric in _ZEROED_METRICS and reading.value == 0.0:
+                draft.replace_reading(replace(reading, value=Absent.IMPLAUSIBLE))
 
 
 def _may_be_up(readings: Iterable[Reading], metrics: Collection[str]) -> bool:
     """Return False if at least two of these metrics were printed, but none can be read."""
-    basic_readings = [item for item in readings if item.metric in metrics]
-    printed = {item.metric for item in basic_readings}
-    return len(printed) < _MIN_BASIC_METRICS or any(item.value is not Absent.NOT_REPORTED for item in basic_readings)
+    printed = [(reading.metric, reading.value) for reading in readings if reading.metric in metrics]
+    is_any_known = any(value is not Absent.NOT_REPORTED for _, value in printed)
+    return is_any_known or len({metric for metric, _ in printed}) < _MIN_BASIC_METRICS

@@ -35,7 +35,7 @@ _MAX_LINE_LENGTH = 400
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column with the pattern of its cells. `key` is empty if the cells are not read."""
+    """The pattern of a column's cells, and the key for their values. An empty key means that they are not read."""
 
     key: str
     cell_pattern: re.Pattern[str]
@@ -113,7 +113,7 @@ def _headings_in(line: str) -> tuple[_Heading, ...]:
             return ()
         headings.append(heading)
         offset = _skip_blanks(line, heading.end)
-    return tuple(headings) if any(item.column.key.startswith(_TYPICAL_KEYS) for item in headings) else ()
+    return tuple(headings) if any(heading.column.key.startswith(_TYPICAL_KEYS) for heading in headings) else ()
 
 
 def _heading_at(line: str, start: int) -> _Heading:
@@ -130,13 +130,13 @@ def _heading_at(line: str, start: int) -> _Heading:
 
 
 def _split_row(line: str, headings: Sequence[_Heading]) -> list[str] | None:
-    """Split a row by pattern, offset or blanks. Return None if nothing fits."""
+    """Return the cells of a row, or None if they do not match the headings."""
     if len(line) > _MAX_LINE_LENGTH:
         return None
-    return _cells_by_pattern(line, headings) or _cells_by_offset(line, headings) or _cells_by_blanks(line, headings)
+    return _split_by_pattern(line, headings) or _split_by_offset(line, headings) or _split_by_blanks(line, headings)
 
 
-def _cells_by_pattern(line: str, headings: Sequence[_Heading]) -> list[str] | None:
+def _split_by_pattern(line: str, headings: Sequence[_Heading]) -> list[str] | None:
     cells: list[str] = []
     offset = 0
     for heading in headings:
@@ -148,8 +148,8 @@ def _cells_by_pattern(line: str, headings: Sequence[_Heading]) -> list[str] | No
     return cells if _skip_blanks(line, offset) == len(line) else None
 
 
-def _cells_by_offset(line: str, headings: Sequence[_Heading]) -> list[str] | None:
-    """Split a padded row, in which each cell begins below its heading."""
+def _split_by_offset(line: str, headings: Sequence[_Heading]) -> list[str] | None:
+    """Return the cells of a padded row, in which each cell begins below its heading, or None for any other row."""
     has_wide_gaps = all(next_heading.start - heading.end > 1 for heading, next_heading in pairwise(headings))
     if not has_wide_gaps or "\t" in line:
         return None
@@ -157,24 +157,24 @@ def _cells_by_offset(line: str, headings: Sequence[_Heading]) -> list[str] | Non
     if any(start <= len(line) and not line[start - 1].isspace() for start in starts):
         return None
     ends = [*starts, len(line)]
-    return _check_cells([line[start:end].strip() for start, end in zip([0, *starts], ends, strict=True)], headings)
+    return _reject_misfits([line[start:end].strip() for start, end in zip([0, *starts], ends, strict=True)], headings)
 
 
-def _cells_by_blanks(line: str, headings: Sequence[_Heading]) -> list[str] | None:
-    """Split a row whose blanks were collapsed."""
+def _split_by_blanks(line: str, headings: Sequence[_Heading]) -> list[str] | None:
+    """Split a row in which only single blanks are left between the cells."""
     words = line.split()
     if len(words) != len(headings) or not all(heading.column.is_one_word for heading in headings):
         return None
-    return _check_cells(words, headings)
+    return _reject_misfits(words, headings)
 
 
-def _check_cells(cells: list[str], headings: Sequence[_Heading]) -> list[str] | None:
-    """Return the cells if the first is an index and most others fit their columns, else None."""
+def _reject_misfits(cells: list[str], headings: Sequence[_Heading]) -> list[str] | None:
+    """Return the cells, or None unless the first is an index and most of the others fit their columns."""
     if any(heading.column.is_one_word and " " in text for text, heading in zip(cells, headings, strict=True)):
         return None
-    matches = [_fits_column(text, heading.column) for text, heading in zip(cells, headings, strict=True)]
-    filled_matches = [is_match for is_match, text in zip(matches[1:], cells[1:], strict=True) if text]
-    return cells if matches[0] and filled_matches and 2 * sum(filled_matches) > len(filled_matches) else None
+    fits = [_fits_column(text, heading.column) for text, heading in zip(cells, headings, strict=True)]
+    fits_of_filled_cells = [fit for fit, text in zip(fits[1:], cells[1:], strict=True) if text]
+    return cells if fits[0] and 2 * sum(fits_of_filled_cells) > len(fits_of_filled_cells) else None
 
 
 def _fits_column(text: str, column: _Column) -> bool:
@@ -201,10 +201,10 @@ _ROW_START = re.compile(r"\s{0,40}([0-9]{1,4})(?=\s)")
 _GAP = re.compile(r"\s{2,}")
 
 _SECOND_LINE_MISSING = "the second heading line is missing, so the sensor and the kind of power are unknown"
-# A table that begins with this heading has a second heading line.
-_TWO_LINE_HEADING = "device"
+# If this is the first heading, the table has a second heading line.
+_FIRST_OF_TWO_LINES = "device"
 # Without /dev/mkfd, hy-smi prints `N/A` for the utilization, and `0%` even for memory in use.
-_USE_KEYS = ("gpu use", "vram")
+_UTILIZATION_KEY, _MEMORY_KEY = "gpu use", "vram"
 
 
 @dataclass(slots=True)
@@ -215,8 +215,8 @@ class _Table:
     has_name_rows: bool = False
     has_rows: bool = False
     is_closed: bool = False
-    follows_row: bool = False
-    unnamed_card: int | None = None
+    is_after_row: bool = False
+    unnamed_card: int | None = None  # the index of the last row, until the card's name is read
 
 
 def read_concise_tables(lines: Sequence[Line], default_sensor: str) -> Listing | None:
@@ -227,7 +227,7 @@ def read_concise_tables(lines: Sequence[Line], default_sensor: str) -> Listing |
     for line in lines:
         headings = _headings_in(line.text) if line.ended else ()
         if headings:
-            has_second_line = headings[0].text.lower() == _TWO_LINE_HEADING
+            has_second_line = headings[0].text.lower() == _FIRST_OF_TWO_LINES
             table, has_table = _Table(headings, "" if has_second_line else default_sensor), True
         elif table is None:
             _report_if_error(line, listing)
@@ -250,11 +250,11 @@ def _read_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
     if rule is not None:
         # Only a rule with a title ends the table, because rules without a title may surround a message.
         has_title = bool(rule[1].strip(" =-"))
-        table.is_closed = table.has_rows and (has_title or table.follows_row or table.is_closed)
+        table.is_closed = table.has_rows and (has_title or table.is_after_row or table.is_closed)
         return None if has_title else table
     if not line.text.strip():
         return table
-    table.follows_row = False
+    table.is_after_row = False
     if not line.ended:
         # The card exists, but the cells of its truncated row may be incomplete.
         table.is_closed = False
@@ -284,12 +284,12 @@ def _read_name(line: Line, table: _Table, listing: Listing) -> bool:
     if table.unnamed_card is None or not table.has_name_rows or is_message:
         return False
     listing.cards[table.unnamed_card].append(Entry("name", text, line.where))
-    table.unnamed_card, table.follows_row = None, True
+    table.unnamed_card, table.is_after_row = None, True
     return True
 
 
 def _report_other_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
-    """Report a line that is neither a row nor a name. Return None if the table ended above this line."""
+    """Report a line that is neither a row nor a name. Return None if the table ended before this line."""
     if table.is_closed:
         _report_if_error(line, listing)
         return table if messages.is_notice(line.text) or messages.key_and_placeholder(line.text) is not None else None
@@ -316,7 +316,7 @@ def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
     index = int(cells[0])
     if not table.has_rows and _is_second_line_missing(table):
         listing.add_problem(line.where, _SECOND_LINE_MISSING)
-    table.has_rows, table.is_closed, table.follows_row = True, False, True
+    table.has_rows, table.is_closed, table.is_after_row = True, False, True
     if listing.cards.get(index):
         listing.add_problem(line.where, listed_twice(f"card {index}"))
         return True
@@ -326,7 +326,7 @@ def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
         listing.cards[index].extend(
             Entry(key, value, line.where) for key, value in _key_text_pairs(heading, text, table, line, listing)
         )
-    _discard_memory_share(listing.cards[index], table)
+    _mark_memory_share_absent(listing.cards[index], table)
     return True
 
 
@@ -365,11 +365,11 @@ def _split_cell(key: str, text: str) -> list[tuple[str, str]]:
     return []
 
 
-def _discard_memory_share(entries: list[Entry], table: _Table) -> None:
+def _mark_memory_share_absent(entries: list[Entry], table: _Table) -> None:
     """Mark hy-smi's memory share of 0 % as absent if the utilization is unknown."""
     texts = {entry.key: entry.text for entry in entries}
     is_hy_smi = table.headings[0].text.lower() in ("dcu", "hcu")
-    has_utilization = any(heading.column.key == _USE_KEYS[0] for heading in table.headings)
-    utilization, memory = (texts.get(key, "N/A" if has_utilization else "") for key in _USE_KEYS)
-    if is_hy_smi and utilization == "N/A" and memory in ("0%", "0.0%"):
-        entries[:] = [Entry(entry.key, "N/A", entry.where) if entry.key == _USE_KEYS[1] else entry for entry in entries]
+    has_utilization = any(heading.column.key == _UTILIZATION_KEY for heading in table.headings)
+    utilization = texts.get(_UTILIZATION_KEY, "N/A" if has_utilization else "")
+    if is_hy_smi and utilization == "N/A" and texts.get(_MEMORY_KEY) in ("0%", "0.0%"):
+        entries[:] = [Entry(item.key, "N/A", item.where) if item.key == _MEMORY_KEY else item for item in entries]

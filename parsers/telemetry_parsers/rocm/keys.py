@@ -18,16 +18,16 @@ MAX_KEYS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A printed key in lower case with single spaces, without unit or final colon."""
+    """A printed key, split into its unit and its name in lower case with single spaces."""
 
     name: str
     unit: str
 
 
 _UNIT = re.compile(r"(.{1,80}?) \(([^()]{1,16}|[0-9.]{1,8} ?[GgMmuUjJ/Ts]{1,4}[^()]{0,4}(?:\([^()]{0,12}\))?)\)\Z")
-# `HCU memory use` keeps the prefix, because `GPU memory use` without the prefix is a share of time.
+# `HCU memory use` is not renamed: it is a share of memory, but `GPU memory use` is a share of time.
 _PROCESSOR = re.compile(r"\A(?:dcu|hcu) (?!memory use)")
-_UNITS = MappingProxyType({"vram%": "%", "count": "", "lanes": ""})
+_UNIT_BY_WORD = MappingProxyType({"vram%": "%", "count": "", "lanes": ""})
 # Words in brackets at the end of a key that are not a unit.
 _NOT_A_UNIT = re.compile(r"sensor |vddgfx|(?:level|edge|junction|mem|memory|hotspot|hbm ?[0-9])\Z")
 
@@ -40,17 +40,17 @@ def parse_key(text: str) -> Key:
     match = _UNIT.match(cased_name)
     if match is None or _NOT_A_UNIT.match(match[2].lower()):
         return Key(name, "")
-    return Key(_PROCESSOR.sub("gpu ", match[1].lower()), _UNITS.get(match[2].lower(), match[2]))
+    return Key(_PROCESSOR.sub("gpu ", match[1].lower()), _UNIT_BY_WORD.get(match[2].lower(), match[2]))
 
 
 # Kernels without sensor names have only the edge sensor, so `#1` is the edge sensor.
-_SENSORS = MappingProxyType(
+_LABEL_BY_SENSOR = MappingProxyType(
     {"mem": "memory", "hotspot": "junction", "dieedge": "edge", "#1": "edge", "#2": "sensor2", "#3": "sensor3"}
 )
 _SENSOR = re.compile(r"temperature \((?:sensor )?(#[123]|[a-z0-9_]{1,20}(?: [0-9]{1,2})?)\)\Z")
-_BLOCK = re.compile(r"([a-z0-9_]{2,16}) ras(?: (correctable|uncorrectable))?\Z")
+_RAS_KEY = re.compile(r"([a-z0-9_]{2,16}) ras(?: (correctable|uncorrectable))?\Z")
 _CLOCK = re.compile(r"(gpu memory|[a-z0-9]{2,10}) clock (?:speed|level)\Z")
-_DOMAINS = MappingProxyType(
+_DOMAIN_BY_CLOCK = MappingProxyType(
     {
         "sclk": "graphics",
         "mclk": "memory",
@@ -64,10 +64,10 @@ _DOMAINS = MappingProxyType(
 _FAN_TARGETS = (parsed("fan_ratio", values.fan_ratio),)
 _LINK_TARGETS = (parsed("pcie_link_generation", values.link_generation), parsed("pcie_link_width", values.link_width))
 
-_TARGETS: Mapping[str, tuple[Target, ...]] = {
+_TARGETS_BY_NAME: Mapping[str, tuple[Target, ...]] = {
     "average graphics package power": only("power_average_watts"),
     "current socket graphics package power": only("power_instant_watts"),
-    # Without a sub-heading, the concise table does not name the kind of power.
+    # In a concise table without a second heading line, the kind of power is unknown.
     "power": only("power_watts"),
     # The second die of a package has no limit, so the tool prints 0 W.
     "max graphics package power": (metric("power_cap_watts", if_zero=Absent.NOT_SUPPORTED),),
@@ -76,7 +76,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "gpu memory read/write activity": only("memory_activity_ratio"),
     "gpu memory allocated": only("memory_used_ratio"),
     "vram": only("memory_used_ratio"),
-    # A share of memory: 98 for an idle BW card with 64,169 of 65,520 MiB in use.
+    # Evidence that this is a share of memory: 98 for an idle BW card with 64,169 of 65,520 MiB in use.
     "hcu memory use": only("memory_used_ratio"),
     "dcu memory use": only("memory_used_ratio"),
     "vram total memory": only("memory_total_bytes"),
@@ -101,7 +101,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "vram memory ecc status": (switch("ecc_enabled", ON_OFF),),
     **saved.TARGETS,
 }
-LEVEL_KEYS = frozenset({"performance level", "current performance level", "current powerplay level"})
+PERFORMANCE_LEVEL_KEYS = frozenset({"performance level", "current performance level", "current powerplay level"})
 
 # Maps each fact of a card to the keys that may print it.
 FACTS: Mapping[str, tuple[str, ...]] = {
@@ -146,24 +146,24 @@ _IGNORED_KEY = re.compile(
 
 
 def targets_of(key: Key) -> tuple[Target, ...]:
-    """Return the targets for the text of a key."""
-    if key.name in _TARGETS:
-        return _TARGETS[key.name]
+    """Return the targets that read the text of a key, or () if the key has no metric."""
+    if key.name in _TARGETS_BY_NAME:
+        return _TARGETS_BY_NAME[key.name]
     sensor = _SENSOR.match(key.name) or saved.TEMPERATURE_KEY.match(key.name)
     if sensor is not None:
         word = sensor[1].replace(" ", "")
-        return only("temperature_celsius", _SENSORS.get(word, word))
-    block = _BLOCK.match(key.name)
+        return only("temperature_celsius", _LABEL_BY_SENSOR.get(word, word))
+    block = _RAS_KEY.match(key.name)
     if block is not None:
-        return _block_targets(block[1], block[2])
+        return _ras_targets(block[1], block[2])
     clock = _CLOCK.match(key.name)
-    if clock is not None and clock[1] in _DOMAINS:
-        return (parsed("clock_hertz", values.hertz, _DOMAINS[clock[1]]),)
+    if clock is not None and clock[1] in _DOMAIN_BY_CLOCK:
+        return (parsed("clock_hertz", values.hertz, _DOMAIN_BY_CLOCK[clock[1]]),)
     return ()
 
 
-def _block_targets(block: str, error_kind: str | None) -> tuple[Target, ...]:
-    """Return the target of a RAS block's error count, or of its state if `error_kind` is None."""
+def _ras_targets(block: str, error_kind: str | None) -> tuple[Target, ...]:
+    """Return the targets of a RAS block's error count, or of its ECC state if `error_kind` is None."""
     if error_kind is not None:
         return only(f"ecc_{'corrected' if error_kind == 'correctable' else 'uncorrected'}_total", block)
     return (switch("ecc_enabled", ON_OFF),) if block == "umc" else ()

@@ -32,12 +32,12 @@ class Listing:
         return self.cards.setdefault(index, [])
 
     def add_problem(self, where: str, text: str) -> None:
-        """Report a problem at this position of the output."""
+        """Add a problem at this position of the output."""
         self.problems.append(Problem(where, text))
 
 
 def join_listings(listings: Sequence[Listing]) -> Listing:
-    """Merge listings of the same cards into the first one, and return it."""
+    """Add the content of the other listings to the first listing, and return the first listing."""
     result, *other_listings = listings
     for listing in other_listings:
         for index, entries in listing.cards.items():
@@ -45,6 +45,6 @@ def join_listings(listings: Sequence[Listing]) -> Listing:
         result.system += listing.system
         result.unknown |= listing.unknown
         result.is_cut = result.is_cut or listing.is_cut
-        # A later problem with a line replaces an earlier problem with the same line.
-        result.problems = list({item.where: item for item in (*result.problems, *listing.problems)}.values())
+        # Only the last problem with each line is kept.
+        result.problems = list({problem.where: problem for problem in (*result.problems, *listing.problems)}.values())
     return result

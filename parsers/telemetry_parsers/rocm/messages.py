@@ -19,12 +19,12 @@ _NOTICES = (
     "using lib from",
     ". trying /opt/rocm",
 )
-# After this message, the zeros in the card's row are not readings, because the card is asleep.
-_EMPTY_FILE = ("expected integer value from monitor",)
+# The card sleeps, so the zeros in its row are not readings.
+_EMPTY_FILE_ERRORS = ("expected integer value from monitor",)
 _UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable", "not been implemented")
 # Messages about a suspended card, which has no readings.
 _SLEEP_MESSAGES = ("low-power state", "data is inaccessible")
-# Headings and expected messages, which are not problems unless rocm-smi marks them as errors.
+# Headings and expected messages. They are problems only if rocm-smi marks them as errors.
 _HARMLESS = (
     "unable to detect fan speed",
     "powerplay not enabled",
@@ -70,12 +70,12 @@ _BANNER = re.compile(
 )
 _FRAME = re.compile(r"\s{0,8}[=_\-]{2,200}(?: {0,2}\S[^=]{0,80})?[=_\-]{0,200}\s{0,8}\Z")
 # ROCm 1.x prints dots instead of equal signs in the closing line.
-_END = re.compile(r"[ =.]{0,200}End of (?:ROCm )?SMI Log[ =.]{0,200}\Z")
+_END_LINE = re.compile(r"[ =.]{0,200}End of (?:ROCm )?SMI Log[ =.]{0,200}\Z")
 
-# Exit statuses for "not supported" and "not yet implemented".
-# Up to ROCm 5.5, the exit status is that of the last failed query, although the output is complete.
+# Exit statuses for "not supported" and "not yet implemented". Up to ROCm 5.5, a single failed query sets the exit
+# status of the tool, although the output is complete.
 QUIET_STATUSES = frozenset({2, 9})
-# The tool prints this text for a die if it prints the package's power for the other die.
+# The tool prints the package's power for the primary die, and this text for the other die.
 PLACEHOLDERS = MappingProxyType({"n/a (secondary die)": Absent.NOT_REPORTED})
 
 ERRORS = (
@@ -138,11 +138,11 @@ def is_error(line: Line) -> bool:
     """Return whether a line is an error that concerns all cards."""
     if is_notice(line.text) or is_unsupported(line.text):
         return False
-    return _contains_any(line.text, _EMPTY_FILE) or error_report([line], None, ERRORS) is not None
+    return _contains_any(line.text, _EMPTY_FILE_ERRORS) or error_report([line], None, ERRORS) is not None
 
 
 def is_complaint(text: str) -> bool:
-    """Return whether a line that is not data must be reported as a problem."""
+    """Return whether a line without data must be reported as a problem."""
     if not text.strip() or is_notice(text) or is_unsupported(text) or is_banner(text):
         return False
     return not text.lstrip().lower().startswith("warning") and set(text.strip()) != {"="}
@@ -153,9 +153,9 @@ def is_banner(text: str) -> bool:
     return _BANNER.match(text) is not None
 
 
-def is_end(text: str) -> bool:
+def is_end_line(text: str) -> bool:
     """Return whether a line closes the tool's output: `End of ROCm SMI Log`."""
-    return _END.match(text) is not None
+    return _END_LINE.match(text) is not None
 
 
 def is_sleep_message(text: str) -> bool:
@@ -169,7 +169,7 @@ def is_frame(text: str) -> bool:
 
 
 def key_and_placeholder(message: str) -> tuple[str, str] | None:
-    """Return the key and the placeholder for a message that replaces a value, or None for any other message."""
+    """Return (key, placeholder) for a message that is printed in place of a value, or None for any other message."""
     lower = message.lower()
     key = next((key for phrase, key in _KEYS_BY_MESSAGE if phrase in lower), None)
     return None if key is None else (key, "Not Supported" if is_unsupported(message) else "N/A")

@@ -14,15 +14,15 @@ from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.text.answers import listed_twice
 from telemetry_parsers.text.lines import Line, bus_address, quote
 
-_ROW = re.compile(
+_NAME_ROW = re.compile(
     r"\s{0,8}([0-9]{1,10})\s{1,40}(\S.{0,60}?)\s{1,40}(?:[0-9]{1,4}|UNKNOWN)\s{1,40}([0-9]{1,20}|UNKNOWN)"
     r"\s{1,40}(?:[0-9]{1,20}|UNKNOWN)\s{1,40}(?:[0-9]{1,20}|UNKNOWN)\s{0,40}\Z"
 )
 _CARD_COUNT_LINE = re.compile(r"\s{0,8}PID ([0-9]{1,10}) is using ([0-9]{1,4}) DRM device\(s\):?\s{0,8}\Z")
 _CARD_NUMBERS = re.compile(r"\s{0,8}[0-9]{1,4}(?: [0-9]{1,4})*\s{0,8}\Z")
-_RULE_BELOW_CARDS = re.compile(r"\s{0,8}={8,200}\s{0,8}\Z")
-_TITLE_OF_CARDS = re.compile(r"\s{0,8}={3,200} (?:KFD Processes|GPUs Indexed by PID) ={3,200}\s{0,8}\Z")
-_LIST_HEADING = re.compile(r"\s{0,8}PID\s{1,20}PROCESS NAME\s")
+_RULE_BELOW_LIST = re.compile(r"\s{0,8}={8,200}\s{0,8}\Z")
+_LIST_TITLE = re.compile(r"\s{0,8}={3,200} (?:KFD Processes|GPUs Indexed by PID) ={3,200}\s{0,8}\Z")
+_NAME_HEADING = re.compile(r"\s{0,8}PID\s{1,20}PROCESS NAME\s")
 _NO_PROCESSES = "No KFD PIDs currently running"
 
 
@@ -39,8 +39,8 @@ class _ProcessCards:
 class AmdProcessList:
     """The processes that rocm-smi lists. A `stray_line` shows that the list is incomplete."""
 
-    processes: dict[int, _ProcessCards] = field(default_factory=dict)
-    names: dict[int, tuple[str, float | None]] = field(default_factory=dict)
+    process_by_pid: dict[int, _ProcessCards] = field(default_factory=dict)
+    name_and_memory_by_pid: dict[int, tuple[str, float | None]] = field(default_factory=dict)
     is_complete: bool = False
     stray_line: Line | None = None
     open_title: Line | None = None
@@ -54,26 +54,26 @@ def amd_list_in(lines: Sequence[Line]) -> AmdProcessList | None:
         match = _CARD_COUNT_LINE.match(line.text) if line.ended else None
         if match is not None:
             process, amd_list.open_title = _ProcessCards(int(match[1]), int(match[2])), None
-            amd_list.processes.setdefault(process.pid, process)
+            amd_list.process_by_pid.setdefault(process.pid, process)
         elif process is not None:
             process = _continue_list(process, line, amd_list)
         elif line.ended:
             _read_other_line(line, amd_list)
     # The list is missing if the title is followed neither by processes nor by a "no processes" message.
     amd_list.stray_line = amd_list.stray_line or amd_list.open_title
-    return amd_list if amd_list.processes or amd_list.is_complete or amd_list.open_title is not None else None
+    return amd_list if amd_list.process_by_pid or amd_list.is_complete or amd_list.open_title is not None else None
 
 
 def _read_other_line(line: Line, amd_list: AmdProcessList) -> None:
     if line.text.strip() == _NO_PROCESSES:
         amd_list.is_complete, amd_list.open_title = True, None
-    elif _TITLE_OF_CARDS.match(line.text):
+    elif _LIST_TITLE.match(line.text):
         amd_list.open_title = line
-    elif _LIST_HEADING.match(line.text):
+    elif _NAME_HEADING.match(line.text):
         amd_list.open_title = None
     elif _CARD_NUMBERS.match(line.text):
         amd_list.stray_line = line
-    elif (row := _ROW.match(line.text)) is not None:
+    elif (row := _NAME_ROW.match(line.text)) is not None:
         _read_name_row(row, amd_list)
 
 
@@ -84,7 +84,7 @@ def _continue_list(process: _ProcessCards, line: Line, amd_list: AmdProcessList)
     if _CARD_NUMBERS.match(line.text):
         process.cards.extend(int(word) for word in line.text.split())
     elif line.text.strip():
-        amd_list.is_complete = _RULE_BELOW_CARDS.match(line.text) is not None
+        amd_list.is_complete = _RULE_BELOW_LIST.match(line.text) is not None
         return None
     return process
 
@@ -92,9 +92,9 @@ def _continue_list(process: _ProcessCards, line: Line, amd_list: AmdProcessList)
 def _read_name_row(row: re.Match[str], amd_list: AmdProcessList) -> None:
     used = units.quantity(row[3], units.BYTES, "B")
     pid = int(row[1])
-    # With `details`, a process has a row for each card, but the rows do not name the cards.
-    memory = None if isinstance(used, Absent) or pid in amd_list.names else used
-    amd_list.names[pid] = (row[2], memory)
+    # `--showpids details` prints a row for each card of a process, but the rows do not name the cards.
+    memory = None if isinstance(used, Absent) or pid in amd_list.name_and_memory_by_pid else used
+    amd_list.name_and_memory_by_pid[pid] = (row[2], memory)
 
 
 def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
@@ -102,12 +102,12 @@ def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
     amd_list = amd_list_in(lines)
     if amd_list is None:
         return False
-    # If the number of listed cards differs from the printed count, the list is truncated.
-    complete = [process for process in amd_list.processes.values() if len(process.cards) == process.card_count]
+    processes = amd_list.process_by_pid.values()
+    complete_processes = [process for process in processes if len(process.cards) == process.card_count]
     draft.processes.extend(
-        _to_process(draft.device(card), process, amd_list.names) for process in complete for card in process.cards
+        _to_process(draft.device(card), process, amd_list) for process in complete_processes for card in process.cards
     )
-    if not amd_list.is_complete or amd_list.stray_line is not None or len(complete) < len(amd_list.processes):
+    if not amd_list.is_complete or amd_list.stray_line is not None or len(complete_processes) < len(processes):
         where = "processes" if amd_list.stray_line is None else amd_list.stray_line.where
         draft.add_problem(where, "the list of processes by card is incomplete, so processes are not counted")
     else:
@@ -115,21 +115,21 @@ def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
     return True
 
 
-def _to_process(device: int, process: _ProcessCards, names: Mapping[int, tuple[str, float | None]]) -> Process:
-    name, memory = names.get(process.pid, ("", None))
+def _to_process(device: int, process: _ProcessCards, amd_list: AmdProcessList) -> Process:
+    name, memory = amd_list.name_and_memory_by_pid.get(process.pid, ("", None))
     # The printed memory is a sum over cards, so it is stored only for a process on one card.
     return Process(device, process.pid, "" if name == "UNKNOWN" else name, memory if process.card_count == 1 else None)
 
 
-_TABLE = re.compile(r"\s{0,8}PID\s{1,20}PROCESS NAME\s{1,80}GPU\(s\)")
-_TITLE = re.compile(r"\s{0,8}(?:KFD process information:|PIDs for KFD processes:|No KFD PIDs currently running)")
+_HYGON_HEADING = re.compile(r"\s{0,8}PID\s{1,20}PROCESS NAME\s{1,80}GPU\(s\)")
+_HYGON_TITLE = re.compile(r"\s{0,8}(?:KFD process information:|PIDs for KFD processes:|No KFD PIDs currently running)")
 _PID = re.compile(r"\s{0,8}PID:\s{0,8}([0-9]{1,10})\s{0,8}\Z")
 _PAIR = re.compile(r"\s{0,16}([A-Za-z][^:]{1,40}):\s{0,8}(.{0,2000})\Z")
 _QUOTED = re.compile(r"'([^']{0,40})'")
 _RULE = re.compile(r"\s{0,8}={4}")
 _USED = re.compile(r"vram used ?\(([a-z]{1,3})\)\Z")
 _INDEX_KEYS = ("hcu index", "dcu index", "gpu index")
-_KEYS_OF_PROCESS = frozenset({"pasid", *_INDEX_KEYS, "sdma used"})
+_PROCESS_KEYS = frozenset({"pasid", *_INDEX_KEYS, "sdma used"})
 _NAME_KEYS = ("process name", "name")
 
 
@@ -140,12 +140,12 @@ class _HygonProcess:
 
     @property
     def cards(self) -> str:
-        """Return the list of the process's cards as printed, or an empty string if it is incomplete."""
+        """The process's list of cards as printed, or an empty string if the list is incomplete."""
         text = self.first_text(_INDEX_KEYS)
         return text if text.startswith("[") and text.endswith("]") else ""
 
     def first_text(self, keys: Sequence[str]) -> str:
-        """Return the text of the first of these keys that was printed, or an empty string."""
+        """Return the text of the first key in `keys` that was printed, or an empty string."""
         return next((self.values[key] for key in keys if key in self.values), "")
 
 
@@ -158,7 +158,7 @@ class _HygonProcessList:
 
 def is_hygon_list(lines: Sequence[Line]) -> bool:
     """Return whether these lines are the output of `--showpids`, possibly without its title."""
-    if any(_TABLE.match(line.text) or _TITLE.match(line.text) for line in lines):
+    if any(_HYGON_HEADING.match(line.text) or _HYGON_TITLE.match(line.text) for line in lines):
         return True
     return any(entry.first_text(_INDEX_KEYS) for entry in _hygon_list_in(lines).entries)
 
@@ -166,29 +166,30 @@ def is_hygon_list(lines: Sequence[Line]) -> bool:
 def read_hygon_list(lines: Sequence[Line], draft: Draft) -> None:
     """Add the processes that hy-smi lists to the draft."""
     hygon_list = _hygon_list_in(lines)
-    pairs: set[tuple[int, int]] = set()
-    repeated_pids = dict.fromkeys(entry.pid for entry in hygon_list.entries if not _add_process(entry, pairs, draft))
+    listed_pairs: set[tuple[int, int]] = set()
+    entries = hygon_list.entries
+    repeated_pids = dict.fromkeys(entry.pid for entry in entries if not _add_process(entry, listed_pairs, draft))
     for pid in repeated_pids:
         draft.add_problem(f"PID {pid}", listed_twice("the process"))
     if hygon_list.stray_line is not None:
         draft.add_problem(
             hygon_list.stray_line.where, f"this line follows no process: {quote(hygon_list.stray_line.text)}"
         )
-    elif hygon_list.entries and not hygon_list.is_complete:
+    elif entries and not hygon_list.is_complete:
         draft.add_problem(lines[-1].where, f"the list of processes is cut off here: {quote(lines[-1].text)}")
-    elif all(entry.cards for entry in hygon_list.entries):
+    elif all(entry.cards for entry in entries):
         _count_processes(draft)
-    for entry in hygon_list.entries:
+    for entry in entries:
         if not entry.cards:
             draft.add_problem(f"PID {entry.pid}", "the process has no list of cards")
 
 
 def _add_process(entry: _HygonProcess, listed_pairs: set[tuple[int, int]], draft: Draft) -> bool:
-    """Add the process to each of its cards. Return False for a duplicate."""
+    """Add the process to each of its cards. Return False if it was already listed for one of them."""
     indices = [units.integer(text) for text in _QUOTED.findall(entry.cards)]
     buses = _QUOTED.findall(entry.values.get("pci bus", ""))
     # The printed memory of a process on several cards is a sum, which is not stored.
-    used = _used_bytes(entry.values) if len(indices) == 1 else None
+    used = _memory_used_bytes(entry.values) if len(indices) == 1 else None
     is_new = True
     for position, index in enumerate(indices):
         if index is None:
@@ -227,13 +228,13 @@ def _hygon_list_in(lines: Sequence[Line]) -> _HygonProcessList:
             elif pair is not None:
                 # A repeated key means that the first line of the next process is missing.
                 hygon_list.stray_line = hygon_list.stray_line or line
-        elif key in _KEYS_OF_PROCESS:
+        elif key in _PROCESS_KEYS:
             hygon_list.stray_line = hygon_list.stray_line or line
     return hygon_list
 
 
-def _used_bytes(values: Mapping[str, str]) -> float | None:
-    """Return the memory of a process in bytes, or None."""
+def _memory_used_bytes(values: Mapping[str, str]) -> float | None:
+    """Return the memory of a process, or None if the memory is missing or invalid."""
     for key, text in values.items():
         match = _USED.match(key)
         if match is not None:

@@ -12,7 +12,7 @@ from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.text.lines import Line, quote
 
 
-def _clock(domain: str) -> tuple[Target]:
+def _clock_targets(domain: str) -> tuple[Target]:
     return (values.highest_of(parsed("clock_hertz", values.hertz, domain)),)
 
 
@@ -29,14 +29,14 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "average_umc_activity": only("memory_activity_ratio"),
     "average_socket_power": only("power_average_watts"),
     "current_socket_power": only("power_instant_watts"),
-    "current_gfxclk": _clock("graphics"),
-    "current_uclk": _clock("memory"),
-    "current_socclk": _clock("soc"),
-    "current_vclk0": _clock("video"),
+    "current_gfxclk": _clock_targets("graphics"),
+    "current_uclk": _clock_targets("memory"),
+    "current_socclk": _clock_targets("soc"),
+    "current_vclk0": _clock_targets("video"),
     # Chips with several dies may print only the following keys.
-    "current_gfxclks": _clock("graphics"),
-    "current_socclks": _clock("soc"),
-    "current_vclk0s": _clock("video"),
+    "current_gfxclks": _clock_targets("graphics"),
+    "current_socclks": _clock_targets("soc"),
+    "current_vclk0s": _clock_targets("video"),
     "vcn_activity": (values.highest_of(metric("engine_utilization_ratio", "vcn")),),
     "jpeg_activity": (values.highest_of(metric("engine_utilization_ratio", "jpeg")),),
     "average_mm_activity": only("engine_utilization_ratio", "multimedia"),
@@ -66,22 +66,22 @@ TEMPERATURE_KEY = re.compile(r"temperature_([a-z0-9_]{1,20})\Z")
 
 _MAX_STACKS = 16
 # A row of the table that `hy-smi --showrasinfo` prints: `Block umc is: ENABLED (ue: 0, ce: 3)`.
-_BLOCK_COUNTS = re.compile(
+_RAS_ROW = re.compile(
     r"Block ([A-Za-z0-9_]{2,16}) is: {0,4}([A-Za-z]{2,16}) {0,4}\(ue: {0,4}([0-9]{1,20}), {0,4}ce: {0,4}([0-9]{1,20})\)\s{0,8}\Z"
 )
-_BLOCK = re.compile(r"Block ([A-Za-z0-9_]{2,16}) is\Z")
+_RAS_KEY = re.compile(r"Block ([A-Za-z0-9_]{2,16}) is\Z")
 
 
 def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
-    """Return a (key, text) pair. For a list, return a pair for each item."""
-    match = _BLOCK_COUNTS.match(f"{key}: {text}")
-    if match is not None:
-        name = f"{match[1]} RAS"
-        return (name, match[2]), (f"{name} uncorrectable", match[3]), (f"{name} correctable", match[4])
-    block_match = _BLOCK.match(key)
-    if block_match is not None and "(" in text:
-        # Incomplete counts are not numbers and become problems.
-        return (f"{block_match[1]} RAS uncorrectable", text), (f"{block_match[1]} RAS correctable", text)
+    """Return this (key, text) pair, or a pair for each part of a RAS row or a list of HBM temperatures."""
+    row = _RAS_ROW.match(f"{key}: {text}")
+    if row is not None:
+        name = f"{row[1]} RAS"
+        return (name, row[2]), (f"{name} uncorrectable", row[3]), (f"{name} correctable", row[4])
+    block = _RAS_KEY.match(key)
+    if block is not None and "(" in text:
+        # The counts are incomplete. They are not numbers, so they become problems.
+        return (f"{block[1]} RAS uncorrectable", text), (f"{block[1]} RAS correctable", text)
     stacks = values.list_items(text) if key.lower().startswith("temperature_hbm") else None
     if stacks is None:
         return ((key, text),)
@@ -89,13 +89,12 @@ def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
     return tuple((f"{prefix}hbm{index}{suffix}", stack) for index, stack in enumerate(stacks[:_MAX_STACKS]))
 
 
-# Editors may prepend a byte order mark or blanks. Some versions of hy-smi print a time column first.
+# An editor may have prepended a byte order mark or blanks. Some versions of hy-smi print a time column first.
 _HEADING = re.compile(r"[\ufeff ]{0,16}(?:time(?:stamp)?, ?)?device,", re.IGNORECASE)
 _ROW = re.compile(r" {0,16}(?:[0-9A-Z][^,]{0,40}, ?)?(?:card([0-9]{1,4})|system),")
 # `--showdriverversion --csv` describes the node, not a card.
 _NAME_VALUE_HEADING = re.compile(r"[\ufeff ]{0,16}name, ?value\s{0,8}\Z", re.IGNORECASE)
 _NAME_VALUE_ROW = re.compile(r'\s{0,16}"([^"]{1,80})", ?"([^"]{0,400})"\s{0,8}\Z')
-# Columns without a reading.
 _IGNORED_COLUMNS = frozenset({"time", "timestamp", "device"})
 
 
@@ -128,7 +127,7 @@ def _node_entries(lines: Sequence[Line]) -> list[Entry]:
 
 
 def _row_entries(line: Line, headings: Sequence[str], listing: Listing) -> list[Entry]:
-    # After an unclosed quote, part of the cell is missing.
+    # In a row with an unclosed quote, part of a cell is missing.
     cells = _rejoin_cells(_csv_cells(line.text) if line.text.count('"') % 2 == 0 else [], len(headings))
     if not line.ended:
         cells = cells[:-1]
@@ -139,9 +138,9 @@ def _row_entries(line: Line, headings: Sequence[str], listing: Listing) -> list[
     return [Entry(key, text.strip(), line.where) for key, text in pairs if key.lower() not in _IGNORED_COLUMNS]
 
 
-def _rejoin_cells(cells: list[str], count: int) -> list[str]:
+def _rejoin_cells(cells: list[str], column_count: int) -> list[str]:
     """Join cells that were split at an unquoted comma, as in `Co., Ltd.`."""
-    if len(cells) <= count:
+    if len(cells) <= column_count:
         return cells
     joined_cells: list[str] = []
     for cell in cells:
@@ -149,7 +148,7 @@ def _rejoin_cells(cells: list[str], count: int) -> list[str]:
             joined_cells[-1] += f",{cell}"
         else:
             joined_cells.append(cell)
-    return joined_cells if len(joined_cells) == count else cells
+    return joined_cells if len(joined_cells) == column_count else cells
 
 
 def _csv_cells(text: str) -> list[str]:

@@ -18,19 +18,20 @@ _CARD_LINE = re.compile(
 )
 _PAIR = re.compile(r"([^:]{1,80}(?:\([^()]{0,40}\([^()]{0,20}\)\))?):(?:\s{1,40}(.*))?\Z")
 # hy-smi omits the colon in these lines: `pcie clock level 1 (16.0GT/s, x16 800Mhz)`, `(Topology) Numa Node  3`.
-_LEVEL = re.compile(r"([a-z]{3,8} clock level|\(Topology\) Numa (?:Node|Affinity))\s{1,8}(-?[0-9]{1,10}\b.{0,80})\Z")
+_BARE_PAIR = re.compile(
+    r"([a-z]{3,8} clock level|\(Topology\) Numa (?:Node|Affinity))\s{1,8}(-?[0-9]{1,10}\b.{0,80})\Z"
+)
 # A line of ROCm 2: `vram ::    total: 17163091968 B       used: 9437184 B`.
 _POOL = re.compile(r"([a-z_]{3,8}) ::\s{1,16}total: ([0-9]{1,20}) B\s{1,16}used: ([0-9]{1,20}) B\Z")
-# The beginnings of messages, which may look like keys with values.
+# Messages that begin with these words may look like keys with values.
 _MESSAGE = re.compile(r"(?:cannot|unable|failed|powerplay not enabled|incompatible device|supported) ?", re.IGNORECASE)
-# A line without the card's index.
 _LINE_WITHOUT_CARD = re.compile(r"\s{0,40}:\s{1,100}\S")
 NO_END_LINE = "the closing line is missing, so the text may be cut off"
 _DRIVER = re.compile(r"\s{0,8}(Driver [Vv]ersion)\s{0,8}:\s{0,8}(\S.{0,80})\Z")
 
 
 def read_sections(lines: Sequence[Line]) -> Listing | None:
-    """Read lines such as `GPU[0] : key: value` into a listing, or return None."""
+    """Read lines such as `GPU[0] : key: value` into a listing, or return None if there are none."""
     listing = Listing()
     has_card = False
     for line in lines:
@@ -52,8 +53,8 @@ def read_sections(lines: Sequence[Line]) -> Listing | None:
 
 def report_missing_end(lines: Sequence[Line], listing: Listing) -> None:
     """Report the output as truncated if no closing line follows the last card."""
-    last_line = next((line for line in reversed(lines) if messages.is_end(line.text) or is_card_line(line)), None)
-    if last_line is not None and not messages.is_end(last_line.text):
+    last_line = next((line for line in reversed(lines) if messages.is_end_line(line.text) or is_card_line(line)), None)
+    if last_line is not None and not messages.is_end_line(last_line.text):
         listing.add_problem(last_line.where, f"{NO_END_LINE}: {quote(last_line.text)}")
         listing.is_cut = True
 
@@ -64,15 +65,15 @@ def is_card_line(line: Line) -> bool:
 
 
 def _read_value(line: Line, severity: str, index: int, text: str, listing: Listing) -> None:
-    """Store a card's value. For a message that replaces the value, store a placeholder."""
+    """Store a card's value, or a placeholder for a message that is printed in place of a value."""
     entries = listing.ensure_card(index)
     new_entries = () if severity else _entries_in(text, line)
     if new_entries:
         entries.extend(new_entries)
         return
-    absence = messages.key_and_placeholder(text)
-    if absence is not None:
-        entries.append(Entry(*absence, line.where))
+    key_and_placeholder = messages.key_and_placeholder(text)
+    if key_and_placeholder is not None:
+        entries.append(Entry(*key_and_placeholder, line.where))
     if not (messages.is_unsupported(text) or messages.is_notice(text) or (not severity and messages.is_harmless(text))):
         listing.add_problem(line.where, quote(line.text))
 
@@ -85,17 +86,17 @@ def _entries_in(text: str, line: Line) -> tuple[Entry, ...]:
     if pool is not None:
         total, used = (f"{pool[1]} Total {kind}Memory (B)" for kind in ("", "Used "))
         return Entry(total, pool[2], line.where), Entry(used, pool[3], line.where)
-    match = _PAIR.match(text) or _LEVEL.match(text)
+    match = _PAIR.match(text) or _BARE_PAIR.match(text)
     return () if match is None else (Entry(match[1].strip(), (match[2] or "").strip(), line.where),)
 
 
 _TITLE = re.compile(
     r"\s{0,8}GPU\[([0-9]{1,4})\]:\s{1,8}(?:(RAS)|(ALL|RESERVED|PENDING|UNRESERVABLE) PAGES) INFO\s{0,8}\Z"
 )
-_HEADING = re.compile(
+_RAS_HEADING = re.compile(
     r"\s{0,40}Block\s{1,40}Status\s{1,40}(un)?correctable err(?:or)?\s{1,40}(?:un)?correctable err", re.IGNORECASE
 )
-_BLOCK = re.compile(
+_RAS_ROW = re.compile(
     r"\s{0,40}([A-Z][A-Z0-9_]{1,15})\s{1,40}([A-Z]{2,16}(?: ERROR)?)(?:\s{1,40}([0-9]{1,20})\s{1,40}([0-9]{1,20}))?\s{0,40}\Z"
 )
 _PAGE = re.compile(r"\s{0,40}0x[0-9a-f]{1,16}\s{1,40}0x[0-9a-f]{1,16}\s{1,40}(reserved|pending|unreservable)\s{0,40}\Z")
@@ -104,16 +105,16 @@ _PAGE_HEADING = re.compile(r"\s{0,40}Page address\s{1,40}Page size\s{1,40}Status
 
 @dataclass(slots=True)
 class _Table:
-    """A card's RAS or page table. `pages` is empty for RAS tables."""
+    """A card's table of RAS blocks or of memory pages. `page_kind` is empty in a table of RAS blocks."""
 
     card: int
-    pages: str
+    page_kind: str
     first_count_kind: str = ""
-    states: list[str] = field(default_factory=list)
+    page_states: list[str] = field(default_factory=list)
 
 
 def read_tables(lines: Sequence[Line]) -> Listing | None:
-    """Read the tables of RAS blocks and memory pages into a listing, or return None."""
+    """Read the tables of RAS blocks and memory pages into a listing, or return None if there are none."""
     listing = Listing()
     table: _Table | None = None
     has_table = False
@@ -131,7 +132,7 @@ def read_tables(lines: Sequence[Line]) -> Listing | None:
                         line.where, f"the line ends the card's table, because it is not a row: {quote(line.text)}"
                     )
             table = None
-        elif table is None and (_HEADING.match(line.text) or _PAGE_HEADING.match(line.text)):
+        elif table is None and (_RAS_HEADING.match(line.text) or _PAGE_HEADING.match(line.text)):
             listing.add_problem(line.where, "the table does not name its card")
             has_table = True
     if table is not None:
@@ -141,22 +142,22 @@ def read_tables(lines: Sequence[Line]) -> Listing | None:
 
 
 def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
-    """Read a line of the table. Return False for any other line."""
-    page = _PAGE.match(line.text) if table.pages else None
+    """Read a line of the table. Return False if the line is not part of the table."""
+    page = _PAGE.match(line.text) if table.page_kind else None
     if page is not None:
-        table.states.append(page[1])
+        table.page_states.append(page[1])
         return True
-    heading = _HEADING.match(line.text)
+    heading = _RAS_HEADING.match(line.text)
     if heading is not None:
         table.first_count_kind = (heading[1] or "").lower() + "correctable"
-    block = _BLOCK.match(line.text) if not table.pages else None
+    block = _RAS_ROW.match(line.text) if not table.page_kind else None
     if block is not None:
         listing.ensure_card(table.card).extend(_block_entries(block, table, line.where))
     return block is not None or heading is not None or _PAGE_HEADING.match(line.text) is not None
 
 
 def _block_entries(row: re.Match[str], table: _Table, where: str) -> list[Entry]:
-    """Return the entries of a RAS block: its state and its error counts."""
+    """Return the state of a RAS block and, if they are printed, its error counts."""
     name, state, first_count, second_count = row.groups()
     state_entries = [Entry(f"{name} RAS", state, where)]
     if first_count is None or not table.first_count_kind:
@@ -169,9 +170,9 @@ def _block_entries(row: re.Match[str], table: _Table, where: str) -> list[Entry]
 
 
 def _finish_table(table: _Table | None, line: Line, listing: Listing) -> None:
-    """Store the counts of retired and pending pages in a finished table."""
-    if table is None or not table.states:
+    """Add the numbers of retired and pending pages in a complete table to the listing."""
+    if table is None or not table.page_states:
         return
     for key, state in (("retired pages", "reserved"), ("pending pages", "pending")):
-        if table.pages in ("ALL", state.upper()):
-            listing.ensure_card(table.card).append(Entry(key, str(table.states.count(state)), line.where))
+        if table.page_kind in ("ALL", state.upper()):
+            listing.ensure_card(table.card).append(Entry(key, str(table.page_states.count(state)), line.where))

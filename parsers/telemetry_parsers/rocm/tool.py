@@ -28,12 +28,12 @@ _BARE_ROW = re.compile(
 )
 
 
-def _listing_in(text: ToolText) -> Listing | None:
+def _read_any_listing(text: ToolText) -> Listing | None:
     return read_broken_json(text.joined) or read_csv(text.lines) or _read_tables(text.lines, default_sensor="")
 
 
 def _read_tables(lines: Sequence[Line], default_sensor: str) -> Listing | None:
-    """Return one listing of all tables and sections in the output, or None."""
+    """Return a listing of all tables and sections in the output, or None if there are none."""
     concise_listing = read_concise_tables(lines, default_sensor)
     results = (concise_listing, read_sections(lines), read_tables(lines))
     listings = [listing for listing in results if listing is not None]
@@ -62,17 +62,17 @@ _AMD_MARKS = re.compile(
 
 
 def is_from_hy_smi(text: ToolText) -> bool:
-    """Return whether the output contains typical words of Hygon's tool, or lists only Hygon's cards."""
+    """Return whether the output has typical words of Hygon's tool, or lists only Hygon's cards."""
     return _HYGON_MARKS.search(text.joined) is not None or _has_only_cards_of("hygon", text)
 
 
 def is_from_rocm_smi(text: ToolText) -> bool:
-    """Return whether AMD's tool printed the text and no part of it is from Hygon's tool."""
+    """Return whether the output has typical words of AMD's tool or lists only AMD's cards, and is not from hy-smi."""
     return not is_from_hy_smi(text) and (_AMD_MARKS.search(text.joined) is not None or _has_only_cards_of("amd", text))
 
 
 def _has_only_cards_of(vendor: str, text: ToolText) -> bool:
-    listing = _listing_in(text) if mentions_vendor(vendor, text.joined) else None
+    listing = _read_any_listing(text) if mentions_vendor(vendor, text.joined) else None
     return listing is not None and {vendor_of(texts_of(entries)) for entries in listing.cards.values()} == {vendor}
 
 
@@ -85,7 +85,7 @@ GIVES = (
 )  # fmt: skip
 # Without this variable, the library locks each card in /dev/shm, and a killed run leaves the lock behind.
 # Jobs that use the library, such as RCCL, then wait 5 s for the lock and fail (rocm_smi_lib#88).
-# The tools only read files, which needs no lock.
+# The tools need no lock, because they only read files.
 PRIVATE_LOCKS_ENV = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
 # In JSON `"ROCM-SMI version": "3.0.0+1b65f29",` and in CSV `ROCM-SMI version, 3.0.0+1b65f29`.
 _VERSION = re.compile(
@@ -98,7 +98,7 @@ _LIBRARY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ToolVariant:
-    """The properties in which rocm-smi and hy-smi differ."""
+    """The properties of rocm-smi or hy-smi in which the two tools differ."""
 
     name: str
     vendor: str
@@ -165,7 +165,7 @@ def _listing_shape(variant: ToolVariant, parse_listing: Callable[[ToolText], Lis
 
 
 def _shape_of_other_tool(variant: ToolVariant) -> Shape:
-    """Return a shape that matches the other tool's output and rejects it."""
+    """Return a shape that rejects the other tool's output."""
 
     def refuse(_report: Report, _text: ToolText, _tool: Tool) -> Report:
         problem = Problem("text", f"this is output of {variant.other_tool}, not of {variant.name}")
@@ -181,7 +181,7 @@ def _read_processes(text: ToolText, draft: Draft) -> bool:
         if not is_hygon_list(lines):
             return False
         read_hygon_list(lines, draft)
-    if not any(messages.is_end(line.text) for line in lines):
+    if not any(messages.is_end_line(line.text) for line in lines):
         draft.add_problem(lines[-1].where, f"{NO_END_LINE}: {quote(lines[-1].text)}")
     return True
 
@@ -200,7 +200,7 @@ def _first_match(pattern: re.Pattern[str], lines: Sequence[Line]) -> str | None:
 
 
 def _refusal_of_other_tool(variant: ToolVariant) -> Refusal:
-    """Return a function that refuses messages of the other tool."""
+    """Return a function that rejects messages of the other tool."""
 
     def refuse(output: Output, printed_lines: Sequence[Line]) -> Report | None:
         if not variant.is_from_other_tool(ToolText(lines(f"{output.text}\n{output.stderr}"))):

@@ -10,13 +10,13 @@ from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.reports.targets import Target, parsed, value_of
 
 _LIBRARY_PREFIX = "amdsmi_dev_perf_level_"
-# The driver's prefix `profile_` is `stable_` in the library: `profile_peak`, `stable_peak`.
+# The driver prints `profile_peak`; the library prints `stable_peak` for the same level.
 _PROFILE_PREFIXES = ("profile", "stable_")
 _DETERMINISM = "perf_determinism"
 
 
-def level_of(text: str) -> str | Absent:
-    """Return the catalogue's word for a level such as `auto` or `AMDSMI_DEV_PERF_LEVEL_AUTO`."""
+def performance_level_of(text: str) -> str | Absent:
+    """Return our word for a printed performance level such as `auto` or `AMDSMI_DEV_PERF_LEVEL_AUTO`."""
     word = text.strip().lower().removeprefix(_LIBRARY_PREFIX)
     if word in PERFORMANCE_LEVELS:
         return word
@@ -33,7 +33,7 @@ _LIST = re.compile(r"\[([^\[\]]{0,400})\]\Z")
 
 
 def fan_ratio(text: str, unit: str) -> Value:
-    """Return the fan ratio that is printed as `33%` or, in sections, as `84 (33%)`."""
+    """Return the fan ratio in a text such as `33%`, or `84 (33%)` in sections."""
     match = _FAN_LEVEL.match(text)
     return units.quantity(match[1] if match else text, units.RATIO, "%" if match else unit)
 
@@ -49,10 +49,11 @@ def hertz(text: str, unit: str) -> Value:
 
 
 def joules(text: str, unit: str) -> Value:
-    """Return the energy. 0 is absent, because cards without a counter print it."""
+    """Return the energy, or `NOT_SUPPORTED` for 0, which is printed for cards without an energy counter."""
     if not unit.startswith("15.259uJ"):
         return units.zero_as_unsupported(units.quantity(text, units.JOULES, unit))
     value = units.number(text)
+    # 65,536 steps of about 15.259 µJ are a joule.
     return value if isinstance(value, Absent) else units.zero_as_unsupported(value / 65_536)
 
 
@@ -93,7 +94,7 @@ def list_items(text: str) -> list[str] | None:
 
 
 def highest_of(target: Target) -> Target:
-    """Return a target that stores the highest item of a list: 133 for `[132, 133, N/A]`."""
+    """Return `target` for lists of its values. The highest item is stored: 133 for `[132, 133, N/A]`."""
 
     def read(text: str, unit: str) -> Value:
         items = list_items(text) or [text]

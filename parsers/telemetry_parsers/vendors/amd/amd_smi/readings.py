@@ -12,7 +12,7 @@ from telemetry_parsers.metrics import reading, state_readings
 from telemetry_parsers.model import Absent, Process, Reading, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, metric, parsed, switch
-from telemetry_parsers.rocm.values import level_of
+from telemetry_parsers.rocm.values import performance_level_of
 from telemetry_parsers.vendors.amd.amd_smi.entries import ACTIVE, Block, Entry, Path, field_path, link_up, printed_text
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
     BOARD_SECTIONS,
@@ -213,7 +213,7 @@ class _ReadingChooser:
         return (temperature_target(sensor),) if printed_text(entry.text) is not None else ()
 
     def _read_level(self, entry: Entry) -> None:
-        word = level_of(entry.text)
+        word = performance_level_of(entry.text)
         if not isinstance(word, Absent):
             self.levels = state_readings(self._device, "performance_level", word)
         else:

@@ -10,7 +10,7 @@ from telemetry_parsers import units
 from telemetry_parsers.metrics import reading, state_readings
 from telemetry_parsers.model import Absent, Device, Value
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.rocm.values import level_of
+from telemetry_parsers.rocm.values import performance_level_of
 from telemetry_parsers.vendors.amd.amdgpu_sysfs import gpu_metrics, values
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import CardFiles, Tree
 
@@ -188,7 +188,7 @@ def _gpu_metrics_readings(card: CardFiles, draft: Draft) -> list[gpu_metrics.Blo
 
 
 def _read_level(position: int, card: CardFiles, draft: Draft) -> None:
-    word = level_of(card.text("power_dpm_force_performance_level"))
+    word = performance_level_of(card.text("power_dpm_force_performance_level"))
     if not isinstance(word, Absent):
         for item in state_readings(position, "performance_level", word):
             draft.add_reading(item)
