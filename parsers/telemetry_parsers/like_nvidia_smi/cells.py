@@ -52,7 +52,7 @@ _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A regex for a column's values, and the targets of each group of the regex."""
+    """The regex that a column's values match, and the targets for each of its groups."""
 
     pattern: str
     targets: tuple[tuple[Target, ...], ...] = ()
@@ -138,7 +138,7 @@ def _reader_of_columns(columns: tuple[Column, ...]) -> CellReader:
 
 
 def _with_shared_unit(texts: list[str]) -> list[str]:
-    """Append the second text's unit to the first if that is a bare number: `858`, `65536 MiB`."""
+    """Repeat a unit that is printed only once: `858` and `65536 MiB` become `858 MiB` and `65536 MiB`."""
     if len(texts) == 2 and units.integer(texts[0]) is not None:
         unit = _UNIT.search(texts[1])
         return [f"{texts[0]} {unit[0]}" if unit else texts[0], texts[1]]

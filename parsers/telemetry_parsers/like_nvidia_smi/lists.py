@@ -43,7 +43,7 @@ def is_card_heading(line: Line, shape: CardListShape) -> bool:
 
 
 def read_list(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> None:
-    """Add the cards to the draft, and report a truncated list."""
+    """Add the listed cards to the draft. Report a truncated list."""
     *earlier_cards_sections, last_card_sections = _read_cards(lines, shape, draft) or [()]
     final_sections = {sections[-1] for sections in earlier_cards_sections if sections}
     if len(final_sections) == 1 and not final_sections & {*last_card_sections}:
@@ -111,7 +111,7 @@ def _read_complete_line(state: _ScanState, text: str, line: Line) -> None:
 
 
 def _detect_missing_heading(state: _ScanState, key: Key, line: Line) -> None:
-    """Report a second card that begins without a heading, which is shown by a repeated key such as `UUID`."""
+    """Report a missing card heading, which is detected by a repeated key such as `UUID`."""
     targets = state.shape.targets_by_key.get(key, ())
     is_identity = key in state.shape.address_keys or any(target.kind == "identity" for target in targets)
     if is_identity and key in state.card_keys and not state.is_heading_missing:
@@ -251,7 +251,7 @@ def _lines_from_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
 
 
 def _close_element(tag: _Tag, open_elements: list[str]) -> list[Line]:
-    """Close an element. Return the heading of the section that continues after it."""
+    """Remove the closed element. Return the heading of the enclosing section, which continues below."""
     if open_elements[-1:] != [tag.name]:
         return []
     open_elements.pop()

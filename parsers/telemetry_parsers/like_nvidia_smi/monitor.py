@@ -177,7 +177,7 @@ def _update_newest_rows(draft: Draft, headings: _Headings, line: Line, newest_ro
 
 
 def csv_cells(text: str, max_length: int = _MAX_ROW_LENGTH, max_commas: int = _MAX_CELLS) -> list[str]:
-    """Return the cells of a CSV row, or [] if it is too long or invalid."""
+    """Return the cells of a CSV row, or [] if the row is too long or invalid."""
     if len(text) > max_length or text.count(",") > max_commas:
         return []
     try:
@@ -189,5 +189,5 @@ def csv_cells(text: str, max_length: int = _MAX_ROW_LENGTH, max_commas: int = _M
 
 
 def _with_unit(cell: str, unit: str) -> str:
-    """Append the heading's unit if the cell is a bare number."""
+    """Return the cell, followed by the heading's unit if the cell is a bare number."""
     return f"{cell} {unit}" if unit and not isinstance(units.number(cell), Absent) else cell

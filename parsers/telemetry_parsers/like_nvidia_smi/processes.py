@@ -40,7 +40,7 @@ def is_process_title(line: Line) -> bool:
 
 
 def read_processes(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the processes and the process count of each card to the draft."""
+    """Add the processes and each card's number of processes to the draft."""
     counts = _ProcessCounts(absence=Absent.NOT_REPORTED)
     heading_lines: list[Line] = []
     row_pattern: re.Pattern[str] | None = None
@@ -66,14 +66,13 @@ def read_processes(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _report_if_blank(draft: Draft, line: Line, counts: _ProcessCounts) -> None:
-    """Report a process table that has neither rows nor a message. Its process counts are unknown."""
+    """Report a process table with neither rows nor a "no processes" message. Its counts are unknown."""
     if not counts.has_body and counts.absence is None:
         counts.absence = Absent.NOT_REPORTED
         draft.add_problem(line.where, "the process table has neither a row nor the message that there are no processes")
 
 
 def _row_pattern(heading: str) -> re.Pattern[str]:
-    """Return the pattern of the process rows below this heading."""
     words = heading.lower().replace("|", " ").split()
     words_before_pid = words[: words.index("pid")][1:] if "pid" in words else []
     instance_column_count = sum(word in ("vf", "mi", "gi", "xi", "ci") for word in words_before_pid)

@@ -25,7 +25,7 @@ _MAX_DEPTH = 4
 
 @dataclass(frozen=True, slots=True)
 class _ParsedDocuments:
-    """The result of merging all documents in a string. `end` is the offset at which reading ended."""
+    """The merged documents of a string. `end` is the offset at which reading ended."""
 
     listing: Listing
     surrounding_text: str
@@ -33,7 +33,7 @@ class _ParsedDocuments:
 
     @property
     def progress(self) -> tuple[bool, int]:
-        """(whether all documents are complete, offset at which reading ended). The greatest value is the best."""
+        """A sort key for results: (whether all documents are complete, offset at which reading ended)."""
         return not self.listing.is_cut, self.end
 
 
@@ -78,7 +78,7 @@ class _Scanner:
 
 
 def read_broken_json(text: str) -> Listing | None:
-    """Read all documents in a string into a listing, or return None if there is none."""
+    """Return a listing of all JSON documents in a string, or None if there are none."""
     documents, foreign_lines = ignore_foreign_lines(
         text, _read_documents, lambda documents: (False, 0) if documents is None else documents.progress
     )
@@ -91,7 +91,7 @@ def read_broken_json(text: str) -> Listing | None:
 
 
 def _read_documents(text: str) -> _ParsedDocuments | None:
-    """Merge all documents in a string, and report cards whose values differ between documents."""
+    """Merge all documents in a string. Report cards whose values differ between documents."""
     listing = Listing()
     surrounding_texts: list[str] = []
     offset = 0

@@ -76,7 +76,7 @@ def _create_devices(entries_by_card: Mapping[int, Sequence[Entry]], default_vend
 
 
 def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
-    """For each normalized key, return the first text that is not a placeholder."""
+    """Map each normalized key to its first text that is not a placeholder."""
     texts: dict[str, str] = {}
     for entry in entries[: keys.MAX_KEYS]:
         if units.placeholder(entry.text) is None:
@@ -95,7 +95,7 @@ def mentions_vendor(vendor: str, text: str) -> bool:
 
 
 def vendor_of(texts: Mapping[str, str]) -> str | None:
-    """Return the vendor that is named in a card's texts, or None."""
+    """Return the vendor that a card's printed names or PCI device id identify, or None."""
     names = " ".join(texts.get(name, "") for name in (*keys.IDENTITY["vendor"], *keys.IDENTITY["series"])).lower()
     vendors = (vendor for name, vendor in _VENDOR_BY_NAME.items() if name in names)
     return next(vendors, "hygon" if (_identity_text(texts, "chip") or "").lower() in _HYGON_CHIPS else None)
@@ -153,7 +153,7 @@ def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequen
 
 
 def _partitions_from_numbers(cards: Sequence[_Card]) -> dict[int, _Partition]:
-    """Return the partitions by position. The parent is the preceding card with number 0, unless its chip differs."""
+    """Return the partition of each card whose printed partition number is not 0, by position."""
     partitions: dict[int, _Partition] = {}
     parent: int | None = None
     for position, card in enumerate(cards):
@@ -167,7 +167,7 @@ def _partitions_from_numbers(cards: Sequence[_Card]) -> dict[int, _Partition]:
 
 
 def _partitions_from_bus_ids(cards: Sequence[_Card], uuid_groups: Iterable[Sequence[int]]) -> dict[int, _Partition]:
-    """Return the partitions by position. Partitions have the same UUID and bus slot; function 0 is the parent."""
+    """Return the partitions among cards with the same UUID and bus slot. The parent is PCI function 0."""
     partitions: dict[int, _Partition] = {}
     for positions in uuid_groups:
         buses = {position: cards[position].bus or "" for position in positions}
@@ -189,7 +189,7 @@ _ZEROED_METRICS = frozenset(
 
 
 def read_cards(listing: Listing, metric_keys: Collection[str], draft: Draft) -> None:
-    """Add the cards to the draft."""
+    """Add the cards in a listing to the draft, with their readings of the metrics in `metric_keys`."""
     draft.problems.extend(listing.problems)
     draft.add_unknown(*listing.unknown)
     draft.is_cut = listing.is_cut
@@ -264,7 +264,7 @@ def _mark_zeros_absent(readings: Sequence[Reading], draft: Draft) -> None:
 
 
 def _may_be_up(readings: Iterable[Reading], metrics: Collection[str]) -> bool:
-    """Return False if at least two of these metrics were printed, but none can be read."""
+    """Return False if at least two of `metrics` were printed, but none of them with a value."""
     printed = [(reading.metric, reading.value) for reading in readings if reading.metric in metrics]
     is_any_known = any(value is not Absent.NOT_REPORTED for _, value in printed)
     return is_any_known or len({metric for metric, _ in printed}) < _MIN_BASIC_METRICS

@@ -35,7 +35,7 @@ _MAX_LINE_LENGTH = 400
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """The pattern of a column's cells, and the key for their values. An empty key means that they are not read."""
+    """The pattern of a column's cells, and the key of their texts. A column with an empty key is not read."""
 
     key: str
     cell_pattern: re.Pattern[str]
@@ -157,19 +157,20 @@ def _split_by_offset(line: str, headings: Sequence[_Heading]) -> list[str] | Non
     if any(start <= len(line) and not line[start - 1].isspace() for start in starts):
         return None
     ends = [*starts, len(line)]
-    return _reject_misfits([line[start:end].strip() for start, end in zip([0, *starts], ends, strict=True)], headings)
+    cells = [line[start:end].strip() for start, end in zip([0, *starts], ends, strict=True)]
+    return _accept_if_most_fit(cells, headings)
 
 
 def _split_by_blanks(line: str, headings: Sequence[_Heading]) -> list[str] | None:
-    """Split a row in which only single blanks are left between the cells."""
+    """Return the words of a row if each column has exactly one word, else None."""
     words = line.split()
     if len(words) != len(headings) or not all(heading.column.is_one_word for heading in headings):
         return None
-    return _reject_misfits(words, headings)
+    return _accept_if_most_fit(words, headings)
 
 
-def _reject_misfits(cells: list[str], headings: Sequence[_Heading]) -> list[str] | None:
-    """Return the cells, or None unless the first is an index and most of the others fit their columns."""
+def _accept_if_most_fit(cells: list[str], headings: Sequence[_Heading]) -> list[str] | None:
+    """Return the cells if the first is an index and most of the others fit their columns, else None."""
     if any(heading.column.is_one_word and " " in text for text, heading in zip(cells, headings, strict=True)):
         return None
     fits = [_fits_column(text, heading.column) for text, heading in zip(cells, headings, strict=True)]
@@ -278,7 +279,7 @@ def _read_second_heading(table: _Table, text: str) -> None:
 
 
 def _read_name(line: Line, table: _Table, listing: Listing) -> bool:
-    """Store this line as the card's name. Return False if it cannot be a name."""
+    """Store this line as the name of the card in the row above. Return False if the line cannot be a name."""
     text = line.text.strip()
     is_message = messages.is_notice(text) or messages.key_and_placeholder(text) is not None or messages.is_error(line)
     if table.unnamed_card is None or not table.has_name_rows or is_message:
@@ -304,7 +305,7 @@ def _report_other_line(line: Line, table: _Table, listing: Listing) -> _Table | 
 
 
 def _resembles_row(line: Line, table: _Table) -> bool:
-    """Return whether a line has nearly as many cells as the headings."""
+    """Return whether a line has nearly as many cells as the table has columns."""
     return len(_GAP.split(line.text.strip())) > max(3, len(table.headings) - 3)
 
 

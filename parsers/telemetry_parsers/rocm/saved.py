@@ -119,7 +119,7 @@ def read_csv(lines: Sequence[Line]) -> Listing | None:
 
 
 def _node_entries(lines: Sequence[Line]) -> list[Entry]:
-    """Return the node's entries from a `name, value` table, or []."""
+    """Return the node's entries from a `name, value` table, or [] if there is no such table."""
     if not any(_NAME_VALUE_HEADING.match(line.text) for line in lines):
         return []
     rows = ((line, _NAME_VALUE_ROW.match(line.text)) for line in lines if line.ended)

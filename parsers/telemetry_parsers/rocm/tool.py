@@ -175,7 +175,7 @@ def _shape_of_other_tool(variant: ToolVariant) -> Shape:
 
 
 def _read_processes(text: ToolText, draft: Draft) -> bool:
-    """Read the list of processes that rocm-smi or hy-smi prints. Return False if the output has no list."""
+    """Add the listed processes to the draft. Return False if the output has no list of processes."""
     lines = text.lines
     if not processes.read_amd_list(lines, draft):
         if not is_hygon_list(lines):

@@ -16,7 +16,7 @@ _DETERMINISM = "perf_determinism"
 
 
 def performance_level_of(text: str) -> str | Absent:
-    """Return our word for a printed performance level such as `auto` or `AMDSMI_DEV_PERF_LEVEL_AUTO`."""
+    """Return the `performance_level` word for a printed level such as `auto` or `AMDSMI_DEV_PERF_LEVEL_AUTO`."""
     word = text.strip().lower().removeprefix(_LIBRARY_PREFIX)
     if word in PERFORMANCE_LEVELS:
         return word
@@ -94,7 +94,7 @@ def list_items(text: str) -> list[str] | None:
 
 
 def highest_of(target: Target) -> Target:
-    """Return `target` for lists of its values. The highest item is stored: 133 for `[132, 133, N/A]`."""
+    """Return a target that reads lists of values of `target`, and stores the highest: 133 for `[132, 133, N/A]`."""
 
     def read(text: str, unit: str) -> Value:
         items = list_items(text) or [text]

@@ -37,8 +37,8 @@ _TABLE = CardTableShape(
     ends_with_processes=True,
 )
 
-# For each metric: its section and key in `-q`, its section and key in the XML, and its targets.
-_TARGETS_BY_KEYS: Sequence[tuple[Key, Key, tuple[Target, ...]]] = (
+# ((section, key) in `-q`, (section, key) in the XML log, targets)
+_KEYS_AND_TARGETS: Sequence[tuple[Key, Key, tuple[Target, ...]]] = (
     (("", "product name"), ("xpu", "product_name"), (identity("model"),)),
     (("", "serial number"), ("xpu", "serial"), (identity("serial"),)),
     (("", "xpu uuid"), ("xpu", "uuid"), (identity("uuid"),)),
@@ -70,16 +70,16 @@ _ADDRESS = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z"
 _LIST = CardListShape(
     card_heading=re.compile(f"XPU {_ADDRESS}"),
     card_targets=(identity("bus_id"),),
-    targets_by_key={key: targets for key, _, targets in _TARGETS_BY_KEYS},
+    targets_by_key={key: targets for key, _, targets in _KEYS_AND_TARGETS},
     ignored=frozenset({*(("", key) for key in ("product brand", "pcie id")), ("ecc mode", "pending"), ("xpu link info", "")}),
     ignored_sections=frozenset({"firmware version", "pci", "l3 usage", "ecc errors", "aggregate", "processes"}),
     fact_by_header_key={"driver version": "driver"},
     count_key="attached xpus",
 )  # fmt: skip
-_LOG = CardListShape(
+_XML_LOG = CardListShape(
     card_heading=re.compile(f"xpu {_ADDRESS}"),
     card_targets=(identity("bus_id"),),
-    targets_by_key={key: targets for _, key, targets in _TARGETS_BY_KEYS},
+    targets_by_key={key: targets for _, key, targets in _KEYS_AND_TARGETS},
     ignored=frozenset(
         {
             *(("xpu", key) for key in ("product_brand", "oam_id", "accounted_processes")), ("ecc_mode", "pending_ecc"),
@@ -96,7 +96,7 @@ _LOG = CardListShape(
     count_key="attached_xpus",
 )  # fmt: skip
 
-# Maps field indices of `-m` to targets. Field 6, the memory temperature, is 0 on a P800 and not read.
+# Maps the index of a field in `-m` to its target. Field 6, the memory temperature, is not read: it is 0 on a P800.
 _TARGETS_BY_INDEX: Mapping[int, Target] = {
     0: identity("bus_id"),
     2: identity("index"),
@@ -109,8 +109,8 @@ _TARGETS_BY_INDEX: Mapping[int, Target] = {
     21: identity("model"),
 }
 _POWER_INDEX, _MODEL_INDEX = 8, 21
-# Maps the first word of a model to the unit of power in `-m`. For other models, the unit is unknown.
-_POWER_UNITS: Mapping[str, str] = {"P800": "W", "K200": "mW"}
+# Maps the beginning of a model name to the unit of the power in `-m`. The unit for other models is unknown.
+_POWER_UNIT_BY_MODEL: Mapping[str, str] = {"P800": "W", "K200": "mW"}
 _MIN_FIELDS = 22
 
 _ROW_START = re.compile(
@@ -150,7 +150,7 @@ def _read_fields(fields: Sequence[str], line: Line, draft: Draft) -> None:
     device = draft.device(index)
     for field_index, target in _TARGETS_BY_INDEX.items():
         draft.store(device, (target,), fields[field_index], line.where)
-    unit = next((unit for model, unit in _POWER_UNITS.items() if fields[_MODEL_INDEX].startswith(model)), None)
+    unit = next((unit for model, unit in _POWER_UNIT_BY_MODEL.items() if fields[_MODEL_INDEX].startswith(model)), None)
     if unit is None:
         text = f"power_watts: the unit is unknown for model {quote(fields[_MODEL_INDEX])}"
         draft.add_problem(line.where, text)
@@ -165,7 +165,7 @@ _TOOL = Tool(
     name="xpu-smi-kunlun",
     vendor="kunlunxin",
     shapes=(
-        xml_log(_LOG),
+        xml_log(_XML_LOG),
         shape(is_card_heading, read_list, _LIST),
         shape(is_table, read_table, _TABLE),
         of_lines(_is_field_row, _read_field_rows, tables=(_TARGETS_BY_INDEX,)),

@@ -26,11 +26,10 @@ from telemetry_parsers.text.lines import Line, bus_address, quote
 _POWER, _CAP = metric("power_watts"), metric("power_cap_watts")
 _HOTSPOT = metric("temperature_celsius", "hotspot", unit="C")
 _UTILIZATION = metric("utilization_ratio", unit="%")
-# The state says whether the GPU is usable.
 STATE = health({"available": "ok", "unavailable": "critical", "not available": "critical"})
 _ENCODER = metric("engine_utilization_ratio", "encoder", unit="%")
 _DECODER = metric("engine_utilization_ratio", "decoder", unit="%")
-_SLICES = "sliced gpu"
+_SLICES_TITLE = "sliced gpu"
 # Since 2.3, a board and its GPUs have separate cells, and the power is printed below the board.
 _TABLE = CardTableShape(
     columns={
@@ -55,9 +54,9 @@ _TABLE = CardTableShape(
         ("driver", re.compile(r"Driver Version:[ \t]{0,8}(\S{1,40})(?=\s)")),
     ),
     expected_starts=("mx-smi", "ht-smi"),
-    other_titles=(_SLICES,),
+    other_titles=(_SLICES_TITLE,),
 )
-# The table of a GPU's slices, whose `Compute` is the usable share, not the utilization.
+# The table of a GPU's slices. Its column `Compute` is a slice's usable share, not its utilization.
 _SLICE_COLUMNS: Mapping[str, Column] = {
     "minor": IGNORED,
     "gpu": column(patterns.ID, identity("index")),
@@ -68,9 +67,9 @@ _SLICE_COLUMNS: Mapping[str, Column] = {
 }
 
 
-def _generation_targets(key: str) -> tuple[Target, ...]:
-    speeds = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATIONS.items()}
-    return (metric(key, words=speeds),)
+def _generation_targets(metric_key: str) -> tuple[Target, ...]:
+    generation_by_speed = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATIONS.items()}
+    return (metric(metric_key, words=generation_by_speed),)
 
 
 def _throttle_targets(*reasons: str) -> dict[tuple[str, str], tuple[Target, ...]]:
@@ -128,7 +127,7 @@ _LIST = CardListShape(
         {
             *(("board temperature", sensor) for sensor in (*_BOARD_SENSORS, "air-outlet")),
             *(("xcore clocks throttle reason", reason) for reason in ("idle", "low usage")),
-            *(("memory", f"{kind} {what}") for kind in ("vis_vram", "xtt") for what in ("total", "used", "usage")),
+            *(("memory", f"{pool} {part}") for pool in ("vis_vram", "xtt") for part in ("total", "used", "usage")),
             ("memory", "vram usage"),
             *(("board power", f"way {number}") for number in range(8)),
             *(("version", part) for part in ("maca", "hpcc", "smp0", "smp1", "ccx0", "ccx1", "ccx2", "vr0", "vr1", "mcu")),
@@ -152,7 +151,7 @@ _LIST = CardListShape(
     ignored_suffix=re.compile(r"[ \t]{0,4}\(sensor[0-9]{1,3}\)\Z"),
 )  # fmt: skip
 
-# Maps paths in the JSON object of a card (`-j`) to targets.
+# Maps paths in a card's JSON object (`-j`) to targets.
 _JSON_TARGETS: Mapping[tuple[str, ...], Target] = {
     ("device_id",): identity("index"),
     ("vbios_version",): fact("firmware"),
@@ -189,7 +188,9 @@ _MAX_LINE_LENGTH = 400
 
 def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
     """Add the slices to the draft as partitions of their GPUs."""
-    start = next((row for row, line in enumerate(lines) if line.text.strip("| \t").lower() == _SLICES), len(lines))
+    start = next(
+        (row for row, line in enumerate(lines) if line.text.strip("| \t").lower() == _SLICES_TITLE), len(lines)
+    )
     readers: list[CellReader] = []
     for line in lines[start + 1 :]:
         text = line.text.strip()[:_MAX_LINE_LENGTH]
@@ -201,18 +202,18 @@ def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
         if readers:
             _read_slice(readers, cells, line, draft)
         else:
-            names = [headings_in(cell, frozenset(_SLICE_COLUMNS)) for cell in cells]
-            draft.add_unknown(*(name for cell_names in names for name in cell_names if name not in _SLICE_COLUMNS))
-            readers = [cell_reader(cell_names, _SLICE_COLUMNS) for cell_names in names]
+            headings = [headings_in(cell, frozenset(_SLICE_COLUMNS)) for cell in cells]
+            draft.add_unknown(*(name for names in headings for name in names if name not in _SLICE_COLUMNS))
+            readers = [cell_reader(names, _SLICE_COLUMNS) for names in headings]
 
 
 def _read_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line, draft: Draft) -> None:
-    contents = [reader.read(cell) for reader, cell in zip(readers, cells, strict=False)]
-    pairs = [pair for cell in contents for pair in cell or ()]
+    pairs_by_cell = [reader.read(cell) for reader, cell in zip(readers, cells, strict=False)]
+    pairs = [pair for cell_pairs in pairs_by_cell for pair in cell_pairs or ()]
     ids = {target.key: units.integer(text) for group, text in pairs for target in group if target.kind == "identity"}
     gpu, slice_number = ids.get("index"), ids.get("partition")
     parent = draft.positions().get(gpu) if gpu is not None else None
-    if parent is None or slice_number is None or None in contents or len(cells) != len(readers):
+    if parent is None or slice_number is None or None in pairs_by_cell or len(cells) != len(readers):
         draft.add_problem(line.where, f"the row of a slice is malformed, or its GPU is not listed: {quote(line.text)}")
         return
     slice_device = draft.device((gpu, slice_number))
@@ -231,7 +232,7 @@ _NAME_ROW = re.compile(
 )
 
 
-def _read_document(text: ToolText, draft: Draft) -> bool:
+def _read_json(text: ToolText, draft: Draft) -> bool:
     """Read all JSON documents into the draft. Return False if there are none."""
     json_text = _VERSION_LINE.sub("", text.joined)
     if '"attached_gpus"' not in json_text:
@@ -278,9 +279,9 @@ def _text_at(card: dict[str, Any], path: Sequence[str]) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _read_names(answer: ToolText, draft: Draft) -> bool:
+def _read_names(output: ToolText, draft: Draft) -> bool:
     """Read the GPUs listed by `-L`, and report unavailable GPUs."""
-    for line in answer.lines:
+    for line in output.lines:
         match = _NAME_ROW.match(line.text.strip()) if line.ended else None
         if match is None and ("GPU#" in line.text or "vailable" in line.text) and "SGPU#" not in line.text:
             draft.add_problem(line.where, f"the line is not about a GPU: {quote(line.text)}")
@@ -301,7 +302,7 @@ _FOLDERS = ("/opt/mxdriver/bin", "/opt/maca/bin", "/usr/bin", "/opt/htdriver/bin
 _ATTACHED_COUNT = re.compile(r"[ \t]{0,8}Attached GPUs[ \t]{0,60}:[ \t]{0,8}([0-9]{1,4})[ \t]{0,8}\Z")
 
 
-def _read_table(lines: Sequence[Line], table: CardTableShape, draft: Draft) -> None:
+def _read_tables(lines: Sequence[Line], table: CardTableShape, draft: Draft) -> None:
     read_table(lines, table, draft)
     count = next((int(match[1]) for line in lines if line.ended and (match := _ATTACHED_COUNT.match(line.text))), None)
     if count is not None and count != draft.device_count():
@@ -313,8 +314,8 @@ _TOOL = Tool(
     name=_TOOL_NAMES[0],
     vendor="metax",
     shapes=(
-        Shape(_read_document, "json", tables=(_JSON_TARGETS,)),
-        shape(is_table, _read_table, _TABLE),
+        Shape(_read_json, "json", tables=(_JSON_TARGETS,)),
+        shape(is_table, _read_tables, _TABLE),
         Shape(_read_names, tables=(STATE,)),
         shape(is_card_heading, read_list, _LIST),
         shape(is_monitor, read_monitor, _MONITOR),

@@ -20,17 +20,17 @@ from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.moorethreads.keys import ECC_WORDS
 
 # A pair such as `1339MiB(16384MiB)` or `16x(16x)`, possibly cut off at the bracket.
-_PAIR = r"(?:N/A|-|([^\s()]{1,40})\((?:([^\s()]{1,40})\))?)"
-# The pattern of a cell's last value also matches a missing value.
+_PAIR_PATTERN = r"(?:N/A|-|([^\s()]{1,40})\((?:([^\s()]{1,40})\))?)"
+# The last value of a cell may be missing, so its pattern is optional.
 _COLUMNS: Mapping[str, Column] = {
     "id": column(patterns.ID, identity("index")),
     "name": column(f"{patterns.NAME}?", identity("model")),
     "pcie": column(patterns.NAME, identity("bus_id")),
     "%gpu": column(patterns.WORD, metric("utilization_ratio")),
-    "mem": column(_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+    "mem": column(_PAIR_PATTERN, metric("memory_used_bytes"), metric("memory_total_bytes")),
     "device type": column(patterns.NAME, fact("device_type")),
     "perf": column(r"(P[0-9]{1,2}|N/A|-)?", metric("performance_state")),
-    "pcie lane width": column(_PAIR, metric("pcie_link_width"), metric("pcie_link_width_max")),
+    "pcie lane width": column(_PAIR_PATTERN, metric("pcie_link_width"), metric("pcie_link_width_max")),
     "temp": column(patterns.WORD, metric("temperature_celsius", "core")),
     "mpc capable": column(f"{patterns.WORD}?", fact("mpc_capable")),
     "ecc mode": column(patterns.NAME, (switch("ecc_enabled", ECC_WORDS), fact("ecc_mode"))),
@@ -71,7 +71,7 @@ _PROCESS_COUNT = metric("processes")
 
 @dataclass(frozen=True, slots=True)
 class _ProcessRow:
-    """A row of the process table, whose memory may be unknown (None)."""
+    """A row of the process table. The memory is None if it is unknown."""
 
     index: int
     pid: int
@@ -79,12 +79,12 @@ class _ProcessRow:
     memory_used_bytes: float | None
 
 
-# The rows of the process table, or the reason why they are not counted.
+# The rows of the process table, or why the number of processes is unknown.
 _Rows = list[_ProcessRow] | Absent
 
 
 def read_process_table(lines: Sequence[Line], draft: Draft) -> None:
-    """Read a process table without a card table."""
+    """Add the cards and processes of a process table that has no complete card table above it."""
     title_index = next(index for index, line in enumerate(lines) if is_process_title(line))
     for line in lines[:title_index]:
         if line.text.strip() and not is_rule(line.text):
@@ -108,11 +108,11 @@ def is_process_title(line: Line) -> bool:
 
 def _store_processes(rows: _Rows, draft: Draft) -> None:
     positions = draft.positions()
-    listed_rows = [] if isinstance(rows, Absent) else rows
-    counts = Counter(row.index for row in listed_rows)
+    known_rows = [] if isinstance(rows, Absent) else rows
+    counts = Counter(row.index for row in known_rows)
     for index in sorted(counts.keys() - positions.keys()):
         draft.add_problem("Processes", f"card {index} has processes, but is not listed")
-    for row in listed_rows:
+    for row in known_rows:
         if row.index in positions:
             draft.processes.append(Process(positions[row.index], row.pid, row.name, row.memory_used_bytes))
     for index, position in positions.items():
@@ -121,7 +121,7 @@ def _store_processes(rows: _Rows, draft: Draft) -> None:
 
 def _read_rows(lines: Sequence[Line], draft: Draft) -> _Rows:
     """Return the rows below the title, or an `Absent` value if rows may be missing."""
-    body_index = next((index for index, line in enumerate(lines) if is_rule(line.text) or _is_none_message(line)), None)
+    body_index = next((index for index, line in enumerate(lines) if is_rule(line.text) or _is_no_processes(line)), None)
     if body_index is None:
         return _report_truncation(lines, draft)
     names = [name for line in lines[1:body_index] for name in headings_in(line.text, _PROCESS_HEADINGS)]
@@ -136,24 +136,24 @@ def _read_rows(lines: Sequence[Line], draft: Draft) -> _Rows:
 def _read_body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:
     """Return the rows between the rule below the headings and the rule that closes the table."""
     rows: list[_ProcessRow] = []
-    is_idle = False
+    is_empty = False
     for index, line in enumerate(lines[start:], start):
         if is_rule(line.text):
             _report_lines_below(lines[index + 1 :], draft)
-            return rows if rows or is_idle else _report_blank_table(line, draft)
+            return rows if rows or is_empty else _report_blank_table(line, draft)
         row = _parse_row(line.text) if line.ended else None
         if row is not None:
             rows.append(row)
-        elif _is_none_message(line) and line.ended:
-            is_idle = True
+        elif _is_no_processes(line) and line.ended:
+            is_empty = True
         elif line.ended and line.text.strip():
             # The tool's query may have failed, so the line does not mean that there are no processes.
             draft.add_problem(line.where, not_a_row(line.text, PROCESS_TABLE))
             return Absent.NOT_UNDERSTOOD
-    return [] if is_idle and not rows else _report_truncation(lines, draft)
+    return [] if is_empty and not rows else _report_truncation(lines, draft)
 
 
-def _is_none_message(line: Line) -> bool:
+def _is_no_processes(line: Line) -> bool:
     return line.text.strip().lower() == _NO_PROCESSES
 
 

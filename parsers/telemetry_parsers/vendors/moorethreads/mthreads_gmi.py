@@ -37,10 +37,12 @@ ERRORS = (
         "driver_gone",
         "if the driver was just reloaded, wait a moment; otherwise load mtgpu and join the groups render and video",
     ),
-    # The message for an unknown flag is not documented, so the usual messages are expected.
+    # The tool's message for an unknown flag is not documented, so messages that are common in other tools are expected.
     *(ErrorText(text, "wrong_request", None, "this version needs other flags") for text in _UNKNOWN_FLAG_MESSAGES),
 )
-_SILENT = "no output: in a container, mthreads-gmi needs Moore Threads' container toolkit (option --runtime mthreads)"
+_NO_OUTPUT = (
+    "no output: in a container, mthreads-gmi needs Moore Threads' container toolkit (option --runtime mthreads)"
+)
 
 # A line of `-L`: `GPU 0 : MTT S4000 (UUID : 0f1e…)`. Other tools print UUIDs that begin with `GPU-`.
 _NAMES = CardListShape(
@@ -88,10 +90,10 @@ def _report_on_summary(_output: Output, lines: Sequence[Line]) -> Report | None:
 
 
 def _as_wrong_request(report: Report, output: Output) -> Report:
-    """Return a `wrong_request` if a command with arguments failed. The next command line is then tried."""
+    """Return `wrong_request` if a command with arguments failed, so that the next command line is tried."""
     has_failed = report.outcome == "failed" and report.reason in ("not_understood", "exit_status")
-    is_refused = has_failed and bool(arguments_of(output.name, TOOL))
-    return replace(report, outcome="wrong_request", reason=None) if is_refused else report
+    has_arguments = bool(arguments_of(output.name, TOOL))
+    return replace(report, outcome="wrong_request", reason=None) if has_failed and has_arguments else report
 
 
 _QUERY_TARGETS = (keys.FIELDS, keys.FAN_TARGET)
@@ -106,7 +108,7 @@ _TOOL = Tool(
         shape(is_card_heading, read_list, _NAMES),
         Shape(_read_version, empty=always_accept),
     ),
-    no_output=_SILENT,
+    no_output=_NO_OUTPUT,
     errors=ERRORS,
     checks_marks_first=False,
     refusals=(_report_on_summary,),

@@ -62,10 +62,10 @@ CALLS: Mapping[str, tuple[Row, ...]] = {
     "MemoryRetiredPagesPendingStatus": (Row("retired_pages_pending"),),
 }
 FAN_PREFIX = "DeviceFanSpeed."
-FAN = Row("fan_ratio", over=100)
+_FAN_ROW = Row("fan_ratio", over=100)
 LINK_PREFIX = "DeviceMtLinkState."
 # In state 2, a link is up, but below its highest speed.
-_LINK_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0}
+_UP_BY_LINK_STATE: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0}
 _LINK_DOWNGRADED = 2
 _FACT_CALLS = frozenset({"DeviceMtBiosVersion", "DeviceProperty"})
 GIVES = tuple(dict.fromkeys((*(row.metric for rows in CALLS.values() for row in rows), "fan_ratio", "link_up")))
@@ -97,7 +97,7 @@ def read_calls(calls: dict[str, Plain], device_draft: DeviceDraft) -> None:
         elif not name.startswith(FAN_PREFIX) and name not in _FACT_CALLS:
             device_draft.draft.add_unknown(name)
     device_draft.add_greatest(
-        FAN, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_PREFIX)}
+        _FAN_ROW, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_PREFIX)}
     )
 
 
@@ -106,12 +106,12 @@ def _read_link(link: str, answer: Plain, name: str, device_draft: DeviceDraft) -
     if state == _LINK_DOWNGRADED:
         device_draft.add_problem(f"MTLink {link} runs below its highest speed")
     if not isinstance(state, Absent):
-        state = _LINK_STATES.get(int(state), Absent.NOT_UNDERSTOOD)
+        state = _UP_BY_LINK_STATE.get(int(state), Absent.NOT_UNDERSTOOD)
     device_draft.add("link_up", state, link, quote(name))
 
 
-def _facts(recorded: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
-    calls = mapping(recorded.get("calls"))
+def _facts(record: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
+    calls = mapping(record.get("calls"))
     properties = mapping(calls.get("DeviceProperty"))
     guest_type = "Virtual" if integer(properties.get("virtRole")) == _GUEST_ROLE else None
     facts = {
@@ -136,8 +136,8 @@ def _report_on_output(output: Output) -> Report:
         return answer
     draft = MTML.create_draft()
     draft.tool_version = text(answer.node.get("library"))
-    for recorded in objects(answer.devices):
-        _read_card(recorded, answer.node.get("driver"), draft)
+    for record in objects(answer.devices):
+        _read_card(record, answer.node.get("driver"), draft)
     if len(objects(answer.devices)) < len(answer.devices):
         draft.add_problem("cards", "an entry is not an object")
     report = draft.report("data")
@@ -148,24 +148,24 @@ def _report_on_output(output: Output) -> Report:
     return replace(report, outcome="no_devices")
 
 
-def _read_card(recorded: dict[str, Plain], driver: Plain, draft: Draft) -> None:
-    device = device_in(recorded, MTML.vendor, driver, _facts(recorded))
+def _read_card(record: dict[str, Plain], driver: Plain, draft: Draft) -> None:
+    device = device_in(record, MTML.vendor, driver, _facts(record))
     where = f"GPU {device.bus_id or device.index}"
-    position = _read_device(device, recorded, where, draft)
+    position = _read_device(device, record, where, draft)
     if not device.up:
-        problem = f"the card does not answer; the daemon looks for it again (MTML error {error_in(recorded['lost'])})"
+        problem = f"the card does not answer; the daemon looks for it again (MTML error {error_in(record['lost'])})"
         draft.add_problem(where, problem)
-    for recorded_instance in objects(recorded.get("instances")):
-        instance = instance_in(recorded_instance, device, position, _facts(recorded_instance))
+    for instance_record in objects(record.get("instances")):
+        instance = instance_in(instance_record, device, position, _facts(instance_record))
         if instance is None:
             draft.add_problem(where, "an MPC instance has no index")
         else:
-            _read_device(instance, recorded_instance, f"{where} MPC {instance.partition}", draft)
+            _read_device(instance, instance_record, f"{where} MPC {instance.partition}", draft)
 
 
-def _read_device(device: Device, recorded: dict[str, Plain], where: str, draft: Draft) -> int:
+def _read_device(device: Device, record: dict[str, Plain], where: str, draft: Draft) -> int:
     position = draft.add_device(device)
-    read_calls(mapping(recorded.get("calls")), DeviceDraft(MTML, draft, position, where))
+    read_calls(mapping(record.get("calls")), DeviceDraft(MTML, draft, position, where))
     return position
 
 

@@ -36,7 +36,7 @@ _COUNT_KEY = "attached gpus"
 _HEADER_KEYS = ("driver version", _COUNT_KEY)
 _HEADING_KEYS: frozenset[Key] = frozenset({("", "index"), ("pci", "bus id")})
 _FIRST_KEY, _LAST_KEY = ("", "product name"), ("", "performance state")
-_READ_NAMES = frozenset(name for section, name in FIELDS if section)
+_NAMES_IN_SECTIONS = frozenset(name for section, name in FIELDS if section)
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class _Card:
 
 @dataclass(slots=True)
 class _QueryOutput:
-    """The content of an output, which may have several answers."""
+    """The header and cards of an output, which may contain the answers to several commands."""
 
     draft: Draft
     answer_count: int = 1
@@ -68,7 +68,7 @@ def is_card_heading(line: Line) -> bool:
 
 
 def read_list(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the cards in the text to the draft. The text's indentation does not matter."""
+    """Add the listed cards to the draft. Indentation is ignored."""
     output = _QueryOutput(draft)
     section = ""
     for line in lines:
@@ -120,7 +120,7 @@ def read_json(text: ToolText, draft: Draft) -> bool:
 
 
 def _read_document(output: _QueryOutput, document: Plain) -> bool:
-    """Read the cards of a document. Return False if it is not from this tool."""
+    """Read the cards of a document. Return False if another tool printed the document."""
     cards = document.get("GPU") if isinstance(document, dict) else None
     if not isinstance(cards, list) or not all(isinstance(card, dict) for card in cards):
         return False
@@ -175,16 +175,16 @@ def _merge_cards(output: _QueryOutput) -> list[_Card]:
         is_same = identity.index is not None and index_only_device in (identity, previous)
         earlier_card = cards.setdefault(previous if is_same else identity, card)
         if earlier_card is not card:
-            _add_keys(output, earlier_card, card, is_known=identity != Device(VENDOR))
+            _add_keys(output, earlier_card, card, is_identified=identity != Device(VENDOR))
     return list(cards.values())
 
 
-def _add_keys(output: _QueryOutput, earlier_card: _Card, card: _Card, *, is_known: bool) -> None:
-    """Add the keys of `card` that are not in `earlier_card`. Both describe the same card."""
+def _add_keys(output: _QueryOutput, earlier_card: _Card, card: _Card, *, is_identified: bool) -> None:
+    """Add the keys that only `card` has to `earlier_card`, which is an earlier answer about the same card."""
     keys = {key for key, _ in earlier_card.values}
-    if not is_known or any(key in keys and (key in FIELDS or key[0] == FAN_SECTION) for key, _ in card.values):
+    if not is_identified or any(key in keys and (key in FIELDS or key[0] == FAN_SECTION) for key, _ in card.values):
         output.draft.add_problem(card.where, listed_twice("the card"))
-    if is_known:
+    if is_identified:
         earlier_card.values.extend((key, text) for key, text in card.values if key not in keys)
 
 
@@ -208,7 +208,7 @@ def _check_end(card: _Card, draft: Draft) -> None:
 
 
 def _read_card(draft: Draft, device: int, card: _Card) -> None:
-    """Store the values of a card, and report repeated keys."""
+    """Store the values of a card. Report repeated keys."""
     text_by_key: dict[Key, str] = {}
     for key, text in card.values:
         if key in text_by_key and key in FIELDS:
@@ -228,7 +228,7 @@ def _read_card(draft: Draft, device: int, card: _Card) -> None:
 def _report_unknown(card: _Card, draft: Draft, key: Key) -> None:
     """Report an unknown key, or a known key whose section heading is missing."""
     section, name = key
-    if section in IGNORED_SECTIONS and name in _READ_NAMES:
+    if section in IGNORED_SECTIONS and name in _NAMES_IN_SECTIONS:
         draft.add_problem(card.where, f"{name} is printed below {section}: a heading between them is missing")
     elif section not in IGNORED_SECTIONS and key not in IGNORED_KEYS:
         draft.add_unknown(_field_name(section, name))

@@ -184,7 +184,7 @@ def read_processes(
 
 
 def _with_utilization(processes: tuple[Process, ...], samples: Plain) -> tuple[Process, ...]:
-    """Return the processes with their utilization if the driver samples it."""
+    """Return the processes, with their utilization if the driver reports samples."""
     if not isinstance(samples, list) or len(samples) > _MAX_ENTRIES:
         return processes
     ratios_by_pid = dict(sample for sample in map(_utilization_sample, samples) if sample is not None)
