@@ -44,8 +44,8 @@ class Binding:
     """A Python binding of a vendor's library, such as pynvml."""
 
     module: Any = None
-    error: Any = Exception
-    mismatches: tuple[type[Exception], ...] = ()
+    error_type: Any = Exception
+    mismatch_errors: tuple[type[Exception], ...] = ()
 
     def __init__(self, function_not_found: int) -> None:
         self._not_found = FailedCall(function_not_found)
@@ -58,15 +58,15 @@ class Binding:
         return result
 
     def call(self, name: str, *arguments: Any, convert: Callable[[Any], Any] | None = None) -> Any:
-        """Call a library function. Return FailedCall if it fails or does not exist."""
+        """Return the result of a library function, or FailedCall if the function fails or does not exist."""
         function = getattr(self.module, name, None)
         if function is None:  # the binding does not have this function
             return self._not_found
         try:
             result = function(*arguments)
-        except self.error as error:
+        except self.error_type as error:
             return FailedCall(int(error.value))
-        except self.mismatches:  # the library or driver does not have this function
+        except self.mismatch_errors:  # the library or driver does not have this function
             return self._not_found
         except ValueError:  # the returned string cannot be decoded
             return FailedCall(UNREADABLE)
@@ -92,13 +92,13 @@ def to_plain(value: Any) -> Plain:
     return list(value) if isinstance(value, tuple) else value
 
 
-def members_to_dict(*names: str) -> Callable[[Any], Plain]:
+def members_converter(*names: str) -> Callable[[Any], Plain]:
     """Return a function that converts a structure with these members to a dictionary."""
     return lambda result: {name: int(getattr(result, name)) for name in names}
 
 
-def bus_id(text: object) -> str:
-    """Return a PCI address as the kernel writes it, such as `0000:1a:00.0`."""
+def normalize_bus_id(text: object) -> str:
+    """Return the PCI address as the kernel writes addresses, such as `0000:1a:00.0`."""
     domain, _, rest = str(text).partition(":")
     return f"{int(domain, 16):04x}:{rest}".lower()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from telemetry_daemon.readers.binding import bus_id, members_to_dict, to_plain
+from telemetry_daemon.readers.binding import members_converter, normalize_bus_id, to_plain
 from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _call(part: str, name: str, *arguments: int, convert: Callable[[Any], Plain]
     return Call(key, f"mtml{prefix}Get{name}", part, arguments, convert)
 
 
-_PCI = members_to_dict("pciMaxGen", "pciCurGen", "pciMaxWidth", "pciCurWidth")
+_PCI_LINK = members_converter("pciMaxGen", "pciCurGen", "pciMaxWidth", "pciCurWidth")
 
 
 def _ecc_calls(counter_type: int) -> tuple[Call, ...]:
@@ -45,8 +45,9 @@ def _ecc_calls(counter_type: int) -> tuple[Call, ...]:
 
 
 UUID = _call("", "UUID")
-NAMES = (_call("", "Name"), UUID, _call("", "SerialNumber"), _call("", "PciInfo", convert=lambda pci: bus_id(pci.sbdf)))
-PROPERTY = _call("", "Property", convert=members_to_dict("virtRole", "mpcCap", "mpcType"))
+BUS_ID = _call("", "PciInfo", convert=lambda pci: normalize_bus_id(pci.sbdf))
+IDENTITY = (_call("", "Name"), UUID, _call("", "SerialNumber"), BUS_ID)
+PROPERTY = _call("", "Property", convert=members_converter("virtRole", "mpcCap", "mpcType"))
 FAST = (
     _call("", "PowerUsage"),
     _call("gpu", "Utilization"),
@@ -57,12 +58,12 @@ FAST = (
     _call("memory", "Clock"),
 )
 SLOW = (
-    _call("", "PciInfo", convert=_PCI),
-    _call("vpu", "Utilization", convert=members_to_dict("encUtil", "decUtil")),
+    _call("", "PciInfo", convert=_PCI_LINK),
+    _call("vpu", "Utilization", convert=members_converter("encUtil", "decUtil")),
     _call("vpu", "Clock"),
     _call("memory", "EccMode"),
     *_ecc_calls(_VOLATILE),
-    _call("memory", "RetiredPagesCount", convert=members_to_dict("sbeCount", "dbeCount")),
+    _call("memory", "RetiredPagesCount", convert=members_converter("sbeCount", "dbeCount")),
     _call("memory", "RetiredPagesPendingStatus"),
 )
 INVENTORY = (

@@ -28,7 +28,7 @@ class Card:
         self._mtml = mtml
         self._handles: dict[str, Any] = {"": handle}
         self._disabled: dict[str, int] = {}
-        name, uuid, serial, bus_id = (self._value(call) for call in calls.NAMES)
+        name, uuid, serial, bus_id = (self._value(call) for call in calls.IDENTITY)
         self.identity: dict[str, Plain] = {
             "index": index,
             "name": name,
@@ -36,21 +36,21 @@ class Card:
             "serial": serial,
             "bus_id": bus_id,
         }
-        self._fan_count = self._count(calls.FAN_COUNT, _MAX_FANS)
-        self._link_count = self._count(calls.LINK_COUNT, _MAX_LINKS)
+        self._fan_count = self._read_count(calls.FAN_COUNT, _MAX_FANS)
+        self._link_count = self._read_count(calls.LINK_COUNT, _MAX_LINKS)
         self._instances = list(self._open_mpc_instances())
 
     def read(self, tier: str) -> dict[str, Plain]:
         """Return the results of a tier. Raises DeviceLostError if the card no longer responds."""
         results = {call.key: self._result_of(call) for call in self._calls_of(tier)}
-        errors = {error_code(result) for result in results.values()}
-        lost_codes = library.CARD_LOST_ERRORS.intersection(code for code in errors if code is not None)
-        if lost_codes and None not in errors:
+        codes = {error_code(result) for result in results.values()}
+        lost_codes = library.CARD_LOST_ERRORS.intersection(code for code in codes if code is not None)
+        if lost_codes and None not in codes:
             raise DeviceLostError(min(lost_codes))
         return {**self.identity, "calls": results, "instances": [card.read(tier) for card in self._instances]}
 
     def was_replaced(self) -> bool:
-        """Return whether the card or an instance was replaced by another."""
+        """Return whether another card now has the index of the card or of an instance."""
         return self._value(calls.UUID) not in (None, self.identity["uuid"]) or any(
             card.was_replaced() for card in self._instances
         )
@@ -92,7 +92,7 @@ class Card:
         return {"error": result.code}
 
     def _part_handle(self, part: str) -> Any:
-        """Return the handle of a part, which is created at the first call."""
+        """Return the handle of a part. Create the handle if it does not exist yet."""
         if part not in self._handles:
             handle = self._mtml.call(calls.PARTS[part][0], self._handles[""])
             if isinstance(handle, FailedCall):
@@ -104,7 +104,7 @@ class Card:
         result = self._result_of(call)
         return None if error_code(result) is not None else result
 
-    def _count(self, call: Call, max_count: int) -> int:
+    def _read_count(self, call: Call, max_count: int) -> int:
         value = self._value(call)
         return min(value, max_count) if isinstance(value, int) else 0
 
@@ -112,7 +112,7 @@ class Card:
         properties = self._value(calls.PROPERTY)
         if not isinstance(properties, dict) or properties["mpcType"] != _MPC_PARENT:
             return
-        for index in range(self._count(calls.INSTANCE_COUNT, _MAX_INSTANCES)):
+        for index in range(self._read_count(calls.INSTANCE_COUNT, _MAX_INSTANCES)):
             handle = self._mtml.call("mtmlDeviceGetMpcInstanceByIndex", self._handles[""], index)
             if not isinstance(handle, FailedCall):
                 yield Card(self._mtml, index, handle)
@@ -121,20 +121,20 @@ class Card:
 class CardSlot:
     """The card at an index of the library. The card may be lost."""
 
-    def __init__(self, mtml: Mtml, index: int, clock: Callable[[], float], pause_seconds: float) -> None:
+    def __init__(self, mtml: Mtml, index: int, clock: Callable[[], float], retry_seconds: float) -> None:
         self._mtml = mtml
         self._index = index
         self._clock = clock
-        self._pause_seconds = pause_seconds
+        self._retry_seconds = retry_seconds
         self._card: Card | None = None
         self._identity: dict[str, Plain] = {"index": index}
         self._lost_code = 0
-        self._not_before = 0.0
+        self._retry_at = 0.0
         self._find_card()
 
     def read(self, tier: str) -> dict[str, Plain]:
         """Return a tier's results. If the card is lost, return its identity and the error."""
-        if self._card is None and self._clock() >= self._not_before:
+        if self._card is None and self._clock() >= self._retry_at:
             self._find_card()
         if self._card is not None:
             try:
@@ -144,7 +144,7 @@ class CardSlot:
         return {**self._identity, "lost": {"error": self._lost_code}}
 
     def was_replaced(self) -> bool:
-        """Return whether the card was replaced by another."""
+        """Return whether another card now has this index."""
         return self._card is not None and self._card.was_replaced()
 
     def close(self) -> None:
@@ -167,4 +167,4 @@ class CardSlot:
             raise SessionEndedError(code)
         self.close()
         self._lost_code = code
-        self._not_before = self._clock() + self._pause_seconds
+        self._retry_at = self._clock() + self._retry_seconds

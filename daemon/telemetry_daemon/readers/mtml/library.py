@@ -49,7 +49,7 @@ _REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
     DRIVER_TOO_OLD: ("failed", "library_mismatch", "the driver is too old for the library: update the driver"),
     DRIVER_TOO_NEW: ("failed", "library_mismatch", "the driver is too new for the library: update the library"),
 }
-_OTHER: tuple[State, Reason | None, str] = (
+_OTHER_REFUSAL: tuple[State, Reason | None, str] = (
     "failed",
     "driver_gone",
     "MTML is not usable: search the kernel log for MTGPU",
@@ -58,7 +58,7 @@ _OTHER: tuple[State, Reason | None, str] = (
 
 def refusal(code: int) -> ReaderRefusal:
     """Return the exception for an error code of MTML."""
-    state, reason, text = _REFUSALS.get(code, _OTHER)
+    state, reason, text = _REFUSALS.get(code, _OTHER_REFUSAL)
     return ReaderRefusal(state, reason, f"{text} (MTML error {code})" if code > 0 else text)
 
 
@@ -83,4 +83,4 @@ class Mtml(Binding):
                 raise SessionEndedError(NO_BINDING) from None
             if not hasattr(module, "mtmlLibraryInit"):
                 raise SessionEndedError(NO_BINDING)  # an unrelated package named pymtml
-            self.module, self.error = module, module.MTMLError
+            self.module, self.error_type = module, module.MTMLError

@@ -29,13 +29,13 @@ class MtmlReader:
         self._slots: list[CardSlot] = []
         self._node: dict[str, Plain] = {}
         self._is_initialised = False
-        self._last_error = 0
-        self._not_before = 0.0
+        self._last_error_code = 0
+        self._retry_at = 0.0
 
     def open(self) -> None:
         """Initialise the library and find the cards. Raises ReaderRefusal on failure."""
-        if self._last_error and self._clock() < self._not_before:
-            raise library.refusal(self._last_error)
+        if self._last_error_code and self._clock() < self._retry_at:
+            raise library.refusal(self._last_error_code)
         try:
             self._initialise()
         except SessionEndedError as error:
@@ -100,7 +100,7 @@ class MtmlReader:
 
     def _postpone(self, code: int) -> ReaderRefusal:
         """Postpone the next initialisation. Return the exception to raise until then."""
-        self._last_error, self._not_before = code, self._clock() + _PAUSE_SECONDS
+        self._last_error_code, self._retry_at = code, self._clock() + _PAUSE_SECONDS
         return library.refusal(code)
 
 

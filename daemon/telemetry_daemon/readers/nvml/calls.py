@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from telemetry_daemon.readers.binding import bus_id, members_to_dict, to_plain
+from telemetry_daemon.readers.binding import members_converter, normalize_bus_id, to_plain
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.fields import driver_version
 from telemetry_parsers.typing_names import TYPE_CHECKING, Any
@@ -47,8 +47,8 @@ _MEMORY = Call(
     "MemoryInfo",
     _MEMORY_V2,
     key="MemoryInfo_v2",
-    convert=members_to_dict("total", "reserved", "free", "used"),
-    fallback=Call("MemoryInfo", convert=members_to_dict("total", "free", "used")),
+    convert=members_converter("total", "reserved", "free", "used"),
+    fallback=Call("MemoryInfo", convert=members_converter("total", "free", "used")),
 )
 _TEMPERATURE = Call("TemperatureV", 0, fallback=Call("Temperature", 0))
 # Driver 615 introduced the sensor of the GPU's hottest part.
@@ -63,7 +63,7 @@ COMPUTE_CAPABILITY = Call("CudaComputeCapability")
 # Drivers before 525 and cards up to A100 do not support the power fields.
 POWER_USAGE = Call("PowerUsage")
 UUID = Call("UUID")
-PCI_INFO = Call("PciInfo", convert=lambda pci: bus_id(pci.busId))
+PCI_INFO = Call("PciInfo", convert=lambda pci: normalize_bus_id(pci.busId))
 PERSISTENT_NAMES = (Call("Name"), UUID, Call("Serial"))
 # ECC counters since the driver was loaded, and over the GPU's lifetime.
 _VOLATILE, _AGGREGATE = 0, 1
@@ -74,7 +74,7 @@ def _ecc_calls(counter_type: int) -> tuple[Call, ...]:
 
 
 _FAST = (
-    Call("UtilizationRates", convert=members_to_dict("gpu", "memory")),
+    Call("UtilizationRates", convert=members_converter("gpu", "memory")),
     _MEMORY,
     _TEMPERATURE,
     Call("ClockInfo", 1),
@@ -83,7 +83,7 @@ _FAST = (
     Call("PerformanceState"),
 )
 # Other values of a MIG instance are read from its GPU.
-FAST_OF_INSTANCE = (_MEMORY,)
+INSTANCE_FAST = (_MEMORY,)
 SLOW = (
     Call("ClockInfo", 0),
     Call("ClockInfo", 3),
@@ -119,7 +119,7 @@ INVENTORY = (
     Call("ModuleId"),
     Call("AddressingMode"),
 )
-INVENTORY_OF_INSTANCE = (Call("Attributes_v2", convert=members_to_dict("multiprocessorCount", "memorySizeMB")),)
+INSTANCE_INVENTORY = (Call("Attributes_v2", convert=members_converter("multiprocessorCount", "memorySizeMB")),)
 FAN_COUNT = Call("NumFans")
 
 

@@ -46,7 +46,7 @@ GENERIC_ERRORS = frozenset({UNKNOWN, NOT_READY})
 # After these errors, the library must be initialised again.
 SESSION_ENDING_ERRORS = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, GPU_NOT_FOUND})
 
-_CGROUP = (
+_ACCESS_REMEDY = (
     "allow access to /dev/nvidiactl and /dev/nvidia* (DeviceAllow, the device cgroup); restart a container that lost"
     " this access after 'systemctl daemon-reload'"
 )
@@ -61,15 +61,15 @@ REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
         "the library and the kernel module have different versions: reboot, or reload the module nvidia",
     ),
     ANOTHER_DEVICE: ("failed", "driver_gone", "a handle belongs to another GPU; the library will be initialised again"),
-    NO_PERMISSION: ("failed", "no_permission", f"not permitted: {_CGROUP}"),
-    OPERATING_SYSTEM: ("failed", "no_permission", f"the device nodes cannot be opened: {_CGROUP}"),
+    NO_PERMISSION: ("failed", "no_permission", f"not permitted: {_ACCESS_REMEDY}"),
+    OPERATING_SYSTEM: ("failed", "no_permission", f"the device nodes cannot be opened: {_ACCESS_REMEDY}"),
 }
 # During initialisation, an unknown error usually means that a device node cannot be opened.
 REFUSALS_AT_INIT: Mapping[int, tuple[State, Reason | None, str]] = {
     **REFUSALS,
-    UNKNOWN: ("failed", "no_permission", f"unknown error: {_CGROUP}"),
+    UNKNOWN: ("failed", "no_permission", f"unknown error: {_ACCESS_REMEDY}"),
 }
-_OTHER: tuple[State, Reason | None, str] = (
+_OTHER_REFUSAL: tuple[State, Reason | None, str] = (
     "failed",
     "driver_gone",
     "NVML is not usable: search the kernel log for NVRM",
@@ -78,5 +78,5 @@ _OTHER: tuple[State, Reason | None, str] = (
 
 def refusal(code: int, refusals: Mapping[int, tuple[State, Reason | None, str]] = REFUSALS) -> ReaderRefusal:
     """Return the exception for an error code of NVML."""
-    state, reason, text = refusals.get(code, _OTHER)
+    state, reason, text = refusals.get(code, _OTHER_REFUSAL)
     return ReaderRefusal(state, reason, f"{text} (NVML error {code})")

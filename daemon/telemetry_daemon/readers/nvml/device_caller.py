@@ -1,4 +1,4 @@
-"""Calls the library for one device. Calls that fail are rarely repeated."""
+"""Calls the library for one device, and disables calls that keep failing."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from telemetry_daemon.readers.binding import (
 )
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.calls import UUID, Call
-from telemetry_daemon.readers.nvml.fields import MAX_AT_ONCE, Field, plain_value
+from telemetry_daemon.readers.nvml.fields import MAX_FIELDS_PER_CALL, Field, plain_value
 from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# Denied calls are rarely repeated, because permissions rarely change.
+# A denied call is repeated only this often, because permissions rarely change.
 DENIED_RETRY_SECONDS = 600.0
 # A GPU is considered lost if a poll begins with this many generic errors.
 _MAX_GENERIC_ERRORS = 3
-# Many link fields are not supported, so sharing their tuples saves memory.
-_DISABLED = {code: (code, math.inf) for code in codes.FIELD_DISABLING_ERRORS}
+# Many link fields are not supported, so all share these (error code, end time) tuples to save memory.
+_DISABLED_FOREVER = {code: (code, math.inf) for code in codes.FIELD_DISABLING_ERRORS}
 
 
 class DeviceCaller:
-    """Calls the library for one device, and remembers which calls fail."""
+    """Calls the library for one device, and remembers which calls are disabled after an error."""
 
     def __init__(self, nvml: Nvml, handle: Any, clock: Callable[[], float]) -> None:
         self.handle = handle
         self._nvml = nvml
         self._clock = clock
-        self._disabled: dict[str, tuple[int, float]] = {}
+        self._disabled_calls: dict[str, tuple[int, float]] = {}
         # The keys of calls that have a fallback, but have worked at least once.
         self._working_keys: set[str] = set()
         self._has_succeeded = False
@@ -68,18 +68,18 @@ class DeviceCaller:
         if self.value(UUID) not in (None, uuid) and uuid is not None:
             raise SessionEndedError(codes.ANOTHER_DEVICE)
 
-    def field_results(self, batch: Sequence[Field]) -> dict[str, Plain]:
+    def field_results(self, fields: Sequence[Field]) -> dict[str, Plain]:
         """Return the values or errors of the fields by name."""
         results: dict[str, Plain] = {}
         enabled: list[Field] = []
-        for field in batch:
+        for field in fields:
             code = self.error_if_disabled(field.name)
             if code is None:
                 enabled.append(field)
             else:
                 results[field.name] = error_result(code)
-        for start in range(0, len(enabled), MAX_AT_ONCE):
-            results.update(self._read_batch(enabled[start : start + MAX_AT_ONCE]))
+        for start in range(0, len(enabled), MAX_FIELDS_PER_CALL):
+            results.update(self._read_batch(enabled[start : start + MAX_FIELDS_PER_CALL]))
         return results
 
     def guarded_call(self, key: str, function: Callable[[], Any]) -> Plain:
@@ -94,21 +94,21 @@ class DeviceCaller:
         return result
 
     def error_if_disabled(self, key: str) -> int | None:
-        """Return the error that disabled the call, or None if the call is enabled."""
-        if key not in self._disabled:
+        """Return the code of the error that disabled the call, or None if the call is enabled."""
+        if key not in self._disabled_calls:
             return None
-        code, until = self._disabled[key]
+        code, until = self._disabled_calls[key]
         return code if self._clock() < until else None
 
     def handle_error(self, key: str, code: int, disabling_errors: frozenset[int] = codes.DISABLING_ERRORS) -> None:
-        """Disable the call if it would fail again. Raises DeviceLostError, SessionEndedError."""
+        """Raise DeviceLostError or SessionEndedError if the error says so, else disable a call that would fail again."""
         if code in codes.GPU_LOST_ERRORS:
             raise DeviceLostError(code)
         if code in codes.SESSION_ENDING_ERRORS:
             raise SessionEndedError(code)
-        self._disable(key, code, disabling_errors)
+        self._disable_if_needed(key, code, disabling_errors)
 
-    def _count_error(self, code: int) -> None:
+    def _raise_if_lost(self, code: int) -> None:
         self._generic_errors = self._generic_errors + 1 if code in codes.GENERIC_ERRORS else 0
         if self._generic_errors >= _MAX_GENERIC_ERRORS and not self._has_succeeded:
             raise DeviceLostError(code)
@@ -123,7 +123,7 @@ class DeviceCaller:
         result = self._nvml.call(call.function, self.handle, *call.arguments, convert=call.convert)
         if isinstance(result, FailedCall):
             self.handle_error(call.key, result.code, call.disabling_errors)
-            self._count_error(result.code)
+            self._raise_if_lost(result.code)
             return error_result(result.code)
         self._has_succeeded = True
         if call.fallback is not None:
@@ -134,19 +134,19 @@ class DeviceCaller:
         code = self.error_if_disabled("FieldValues")
         if code is not None:
             return {field.name: error_result(code) for field in fields}
-        results = self._read_values(fields)
+        results = self._read_in_one_call(fields)
         if isinstance(results, FailedCall) and results.code == codes.INVALID_ARGUMENT:
             results = self._read_separately(fields)
         if isinstance(results, FailedCall):
             self.handle_error("FieldValues", results.code)
-            self._count_error(results.code)
+            self._raise_if_lost(results.code)
             return {field.name: error_result(results.code) for field in fields}
         self._has_succeeded = True
         for name, value in results.items():
-            self._disable(name, error_code(value), codes.FIELD_DISABLING_ERRORS)
+            self._disable_if_needed(name, error_code(value), codes.FIELD_DISABLING_ERRORS)
         return results
 
-    def _read_values(self, fields: Sequence[Field]) -> dict[str, Plain] | FailedCall:
+    def _read_in_one_call(self, fields: Sequence[Field]) -> dict[str, Plain] | FailedCall:
         ids = [(field.number, field.scope) for field in fields]
         result = self._nvml.field_values(self.handle, ids)
         if isinstance(result, FailedCall):
@@ -154,18 +154,18 @@ class DeviceCaller:
         return {field.name: plain_value(item, field) for field, item in zip(fields, result, strict=True)}
 
     def _read_separately(self, fields: Sequence[Field]) -> dict[str, Plain] | FailedCall:
-        """Read the fields with separate calls, because one field can make the whole batch fail."""
+        """Read the fields with separate calls, because one field can make the whole call fail."""
         results: dict[str, Plain] = {}
         for field in fields:
-            value = self._read_values((field,))
+            value = self._read_in_one_call((field,))
             results.update({field.name: error_result(value.code)} if isinstance(value, FailedCall) else value)
         if any(map(is_value, results.values())):
             return results
-        self._disabled["FieldValues"] = (codes.INVALID_ARGUMENT, self._clock() + DENIED_RETRY_SECONDS)
+        self._disabled_calls["FieldValues"] = (codes.INVALID_ARGUMENT, self._clock() + DENIED_RETRY_SECONDS)
         return FailedCall(codes.INVALID_ARGUMENT)
 
-    def _disable(self, key: str, code: int | None, disabling_errors: frozenset[int]) -> None:
-        if code in disabling_errors and code is not None:
-            self._disabled[key] = _DISABLED[code]
+    def _disable_if_needed(self, key: str, code: int | None, disabling_errors: frozenset[int]) -> None:
+        if code is not None and code in disabling_errors:
+            self._disabled_calls[key] = _DISABLED_FOREVER[code]
         elif code == codes.NO_PERMISSION:
-            self._disabled[key] = (code, self._clock() + DENIED_RETRY_SECONDS)
+            self._disabled_calls[key] = (code, self._clock() + DENIED_RETRY_SECONDS)

@@ -62,7 +62,7 @@ class EventReceiver:
         self._bus_ids: dict[int, str] = {}
         self._inbox = inbox
         self._is_waiting = False
-        self.mig_changed = False
+        self.has_mig_changed = False
 
     def watch(self, handle: Any, bus_id: str) -> None:
         """Start to receive a GPU's events, if the GPU supports any."""
@@ -120,7 +120,7 @@ class EventReceiver:
 
     def _store_event(self, event: Any) -> None:
         if event.eventType == MIG_CONFIGURATION:
-            self.mig_changed = True
+            self.has_mig_changed = True
         bus_id = self._bus_ids.get(handle_address(event.device))
         if event.eventType != XID or bus_id is None:
             return

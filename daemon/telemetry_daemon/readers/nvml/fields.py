@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
 # A call with more fields would hold the driver's lock for too long.
-MAX_AT_ONCE = 24
+MAX_FIELDS_PER_CALL = 24
 ALL_LINKS = 0xFFFFFFFF
 
 _DOUBLE, _UNSIGNED_INT, _UNSIGNED_LONG_LONG = 0, 1, 3
@@ -36,7 +36,7 @@ class Field:
         self.is_counter, self.wraps = is_counter, wraps
 
 
-def _errors(*rows: tuple[str, int]) -> tuple[Field, ...]:
+def _error_counters(*rows: tuple[str, int]) -> tuple[Field, ...]:
     return tuple(Field(name, number, is_counter=True) for name, number in rows)
 
 
@@ -71,7 +71,7 @@ _MARGIN_LIMITS = (
     Field("margin_memory", 195),
     Field("margin_operation", 196),
 )
-_LIFETIME_ERRORS = _errors(
+_LIFETIME_ERROR_COUNTERS = _error_counters(
     ("ecc_sbe_agg_total", 5),
     ("ecc_dbe_agg_total", 6),
     ("ecc_sbe_agg_l1", 18),
@@ -86,7 +86,7 @@ _LIFETIME_ERRORS = _errors(
     ("ecc_dbe_agg_tex", 27),
     ("ecc_dbe_agg_cbu", 28),
 )
-_ERRORS = _errors(
+_ERROR_COUNTERS = _error_counters(
     ("ecc_sbe_vol_total", 3),
     ("ecc_dbe_vol_total", 4),
     ("ecc_sbe_vol_l1", 7),
@@ -117,7 +117,7 @@ _ERRORS = _errors(
     ("pcie_unsupported_request", 181),
 )
 SLOW = (
-    *_ERRORS,
+    *_ERROR_COUNTERS,
     Field("pcie_replay_counter", 94),
     Field("pcie_count_tx_bytes", 197, wraps=True),
     Field("pcie_count_rx_bytes", 198, wraps=True),
@@ -125,10 +125,10 @@ SLOW = (
     *LIMITS,
 )
 # These fields are constants, or counters over the board's lifetime.
-INVENTORY = (*LIMITS, *_MARGIN_LIMITS, *_LIFETIME_ERRORS)
+INVENTORY = (*LIMITS, *_MARGIN_LIMITS, *_LIFETIME_ERROR_COUNTERS)
 LINK_COUNT = Field("nvlink_link_count", 91)
 # NVML calls fields 138 and 139 throughput, but they count KiB. Fields 202 and 204 count bytes.
-LINK = (
+LINK_FIELDS = (
     ("state", 165),
     ("data_tx_kib", 138),
     ("data_rx_kib", 139),
@@ -141,11 +141,11 @@ LINK = (
     ("receive_errors", 208),
     ("transmit_discards", 212),
 )
-TRAFFIC = ("data_tx_kib", "data_rx_kib", "tx_bytes", "rx_bytes")
-# Some drivers report these fields only for all links together.
-LINKS_TOGETHER = (*TRAFFIC, "recovery_events", "receive_errors", "transmit_discards")
+TRAFFIC_NAMES = ("data_tx_kib", "data_rx_kib", "tx_bytes", "rx_bytes")
+# Some drivers report these fields only as sums over all links.
+SUM_NAMES = (*TRAFFIC_NAMES, "recovery_events", "receive_errors", "transmit_discards")
 # Maps a driver version to the number of its first slowdown field. Before 575, these numbers had another meaning.
-_FIRST_REASON_SINCE: Mapping[tuple[int, int], int] = {(575, 0): 251, (580, 82): 269}
+_FIRST_REASON_FIELDS: Mapping[tuple[int, int], int] = {(575, 0): 251, (580, 82): 269}
 _REASONS = ("sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake_slowdown")
 
 
@@ -164,7 +164,7 @@ def branch_version(library: str, driver: str) -> str:
 def counter_fields(driver: str) -> tuple[Field, ...]:
     """Return the fields for energy and throttling times."""
     version = driver_version(driver)
-    first_number = max((number for since, number in _FIRST_REASON_SINCE.items() if version >= since), default=None)
+    first_number = max((number for since, number in _FIRST_REASON_FIELDS.items() if version >= since), default=None)
     if first_number is None:
         return _COUNTERS
     reason_fields = (Field(f"clocks_event_reason_{name}", number) for number, name in enumerate(_REASONS, first_number))
@@ -172,7 +172,7 @@ def counter_fields(driver: str) -> tuple[Field, ...]:
 
 
 def plain_value(raw: FieldValue, field: Field) -> Plain:
-    """Return the value of a field, or None if the driver did not set it."""
+    """Return a field's value or error, or None if the driver did not set the value."""
     _, _, timestamp, _, value_type, code, payload = raw
     if code:
         return error_result(code)

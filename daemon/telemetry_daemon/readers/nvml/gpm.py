@@ -1,4 +1,4 @@
-"""Reads averages of GPM (GPU performance monitoring) since the last poll."""
+"""Reads averages since the last poll from GPM (GPU performance monitoring)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GpmSampler:
         self._key = f"Gpm.{gpu_instance}"
         self._samples: list[Any] = []
         self._sampled_at: float | None = None
-        self._is_first = True
+        self._is_first_read = True
 
     def take_first_sample(self) -> None:
         """Take a sample, so that the first poll can compute averages."""
@@ -52,16 +52,16 @@ class GpmSampler:
         code = self._caller.error_if_disabled(self._key)
         if code is not None:
             return error_result(code)
-        if self._is_first:
-            self._is_first = False
+        if self._is_first_read:
+            self._is_first_read = False
             time.sleep(self._remaining_seconds())  # the library requires this time between two samples
         elif self._remaining_seconds() > 0:
             return None
-        previous, sampled_at = self._sampled_at, self._clock()
+        previous_at, sampled_at = self._sampled_at, self._clock()
         code = self._take_sample()
         if code:
             return error_result(code)
-        return None if previous is None or sampled_at - previous > MAX_SECONDS else self._averages()
+        return None if previous_at is None or sampled_at - previous_at > MAX_SECONDS else self._averages()
 
     def close(self) -> None:
         """Free the samples."""
@@ -89,13 +89,13 @@ class GpmSampler:
     def _take_sample(self) -> int:
         code = 0 if self._samples else self._allocate_samples()
         sampled_at = self._clock()
-        code = code or self._fill_sample()
+        code = code or self._overwrite_older_sample()
         self._sampled_at = None if code else sampled_at
         if code:
             self._caller.handle_error(self._key, code)
         return code
 
-    def _fill_sample(self) -> int:
+    def _overwrite_older_sample(self) -> int:
         self._samples.reverse()
         handle, sample = self._caller.handle, self._samples[1]
         if self._gpu_instance is None:

@@ -10,7 +10,7 @@ from telemetry_daemon.readers.binding import FailedCall, is_value
 from telemetry_daemon.readers.nvml import calls, codes, fields, links
 from telemetry_daemon.readers.nvml.device_caller import DeviceCaller
 from telemetry_daemon.readers.nvml.gpm import GpmSampler
-from telemetry_daemon.readers.nvml.instance import Instance, InstanceGoneError, current_layout, instances_of
+from telemetry_daemon.readers.nvml.instance import Instance, InstanceGoneError, current_layout, find_instances
 from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.links import Links
 from telemetry_daemon.readers.nvml.processes import ProcessLists, ProcessUtilization
@@ -105,12 +105,12 @@ class Gpu:
     def read_fast(self) -> dict[str, Plain]:
         """Read values that change within a second."""
         results = self._caller.results(self._context.fast_calls)
-        values = self._caller.field_results(fields.FAST)
-        if is_value(values["power_average"]):
+        field_results = self._caller.field_results(fields.FAST)
+        if is_value(field_results["power_average"]):
             self.identity["has_power_average"] = True
-        if not any(is_value(values[field.name]) for field in fields.POWER):
+        if not any(is_value(field_results[field.name]) for field in fields.POWER):
             results.update(self._caller.results((calls.POWER_USAGE,)))
-        return {"calls": results, "fields": values, "instances": self._read_instances(Instance.read_fast)}
+        return {"calls": results, "fields": field_results, "instances": self._read_instances(Instance.read_fast)}
 
     def read_counters(self) -> dict[str, Plain]:
         """Read counters, which are expensive in the driver."""
@@ -126,9 +126,9 @@ class Gpu:
         for instance in self._instances:
             instance.verify_uuid()
         self.is_outdated = self.is_outdated or self._caller.value(calls.MIG_MODE) != self._mig_mode
-        values = self._caller.field_results(fields.SLOW)
-        results = self._caller.results((*calls.SLOW, *self._calls_for_missing_limits(values)))
-        return {"calls": {**results, **self._fans.read()}, "fields": values}
+        field_results = self._caller.field_results(fields.SLOW)
+        results = self._caller.results((*calls.SLOW, *self._calls_for_missing_limits(field_results)))
+        return {"calls": {**results, **self._fans.read()}, "fields": field_results}
 
     def read_links(self) -> dict[str, Plain]:
         """Read the state, traffic and errors of NVLink."""
@@ -147,11 +147,11 @@ class Gpu:
         """Read the GPU's settings and constants."""
         if self._instances and current_layout(self._context.nvml, self.handle) != self._known_layout():
             self.is_outdated = True
-        values = self._caller.field_results(fields.INVENTORY)
-        results = self._caller.results((*calls.INVENTORY, *self._calls_for_missing_limits(values)))
+        field_results = self._caller.field_results(fields.INVENTORY)
+        results = self._caller.results((*calls.INVENTORY, *self._calls_for_missing_limits(field_results)))
         results["MigMode"] = self._mig_mode
         results["GpuFabricInfo"] = links.read_fabric(self._context.nvml, self._caller)
-        return {"calls": results, "fields": values, "instances": self._read_instances(Instance.read_inventory)}
+        return {"calls": results, "fields": field_results, "instances": self._read_instances(Instance.read_inventory)}
 
     def begin_gpm(self) -> None:
         """Take the first GPM samples of the GPU and the MIG instances."""
@@ -172,7 +172,7 @@ class Gpu:
     def _find_instances(self) -> list[Instance]:
         if not isinstance(self._mig_mode, list) or self._mig_mode[:1] != [1]:
             return []
-        return instances_of(self._context.nvml, self._caller, self._context.clock)
+        return find_instances(self._context.nvml, self._caller, self._context.clock)
 
     def _known_layout(self) -> list[Plain]:
         return [[instance.identity["index"], instance.identity["uuid"]] for instance in self._instances]
@@ -188,8 +188,8 @@ class Gpu:
             self.is_outdated = True
             return None
 
-    def _calls_for_missing_limits(self, values: dict[str, Plain]) -> Sequence[calls.Call]:
-        return () if all(is_value(values[field.name]) for field in fields.LIMITS) else calls.LIMITS
+    def _calls_for_missing_limits(self, field_results: dict[str, Plain]) -> Sequence[calls.Call]:
+        return () if all(is_value(field_results[field.name]) for field in fields.LIMITS) else calls.LIMITS
 
 
 _TIERS: dict[str, Callable[[Gpu], dict[str, Plain]]] = {

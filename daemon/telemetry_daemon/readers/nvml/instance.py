@@ -16,7 +16,7 @@ from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-_IDS = (
+_IDENTITY_CALLS = (
     ("uuid", UUID),
     ("name", Call("Name")),
     ("gpu_instance", Call("GpuInstanceId")),
@@ -34,7 +34,8 @@ class Instance:
 
     def __init__(self, nvml: Nvml, index: int, handle: Any, parent: DeviceCaller, clock: Callable[[], float]) -> None:
         self._caller = DeviceCaller(nvml, handle, clock)
-        self.identity: dict[str, Plain] = {"index": index, **{key: self._caller.value(call) for key, call in _IDS}}
+        values = {key: self._caller.value(call) for key, call in _IDENTITY_CALLS}
+        self.identity: dict[str, Plain] = {"index": index, **values}
         self._gpm: GpmSampler | None = None
         self._gpm_arguments = (nvml, parent, clock)
         self._has_succeeded = False
@@ -56,20 +57,20 @@ class Instance:
 
     def read_fast(self) -> dict[str, Plain]:
         """Read the instance's memory. Raise InstanceGoneError if the instance no longer exists."""
-        results = self._caller.results(calls.FAST_OF_INSTANCE)
+        results = self._caller.results(calls.INSTANCE_FAST)
         if self._has_succeeded and any(error_code(result) in _GONE_ERRORS for result in results.values()):
             raise InstanceGoneError
         self._has_succeeded = self._has_succeeded or any(map(is_value, results.values()))
         return {**self.identity, "calls": results}
 
     def read_gpm(self) -> dict[str, Plain]:
-        """Read GPM, if it is enabled."""
+        """Read the GPM averages. If GPM is not enabled, report them as not supported."""
         gpm = error_result(codes.NOT_SUPPORTED) if self._gpm is None else self._gpm.read()
         return {**self.identity, "gpm": gpm}
 
     def read_inventory(self) -> dict[str, Plain]:
         """Read the multiprocessor count and memory size of the instance's profile."""
-        return {**self.identity, "calls": self._caller.results(calls.INVENTORY_OF_INSTANCE)}
+        return {**self.identity, "calls": self._caller.results(calls.INSTANCE_INVENTORY)}
 
     def read_processes(self, process_lists: ProcessLists) -> dict[str, Plain]:
         """Read the processes of the instance."""
@@ -81,7 +82,7 @@ class Instance:
             self._gpm.close()
 
 
-def instances_of(nvml: Nvml, parent: DeviceCaller, clock: Callable[[], float]) -> list[Instance]:
+def find_instances(nvml: Nvml, parent: DeviceCaller, clock: Callable[[], float]) -> list[Instance]:
     """Return a GPU's MIG instances."""
     handles = _instance_handles(nvml, parent.handle)
     instances = [Instance(nvml, index, handle, parent, clock) for index, handle in handles]
@@ -93,9 +94,10 @@ def instances_of(nvml: Nvml, parent: DeviceCaller, clock: Callable[[], float]) -
 
 
 def current_layout(nvml: Nvml, handle: Any) -> list[Plain]:
-    """Return the current indices and UUIDs of the MIG instances."""
-    uuids = ((index, nvml.call("nvmlDeviceGetUUID", instance)) for index, instance in _instance_handles(nvml, handle))
-    return [[index, None if isinstance(uuid, FailedCall) else uuid] for index, uuid in uuids]
+    """Return the index and UUID of each current MIG instance."""
+    handles = _instance_handles(nvml, handle)
+    indexed_uuids = ((index, nvml.call("nvmlDeviceGetUUID", instance)) for index, instance in handles)
+    return [[index, None if isinstance(uuid, FailedCall) else uuid] for index, uuid in indexed_uuids]
 
 
 def _instance_handles(nvml: Nvml, handle: Any) -> Iterator[tuple[int, Any]]:

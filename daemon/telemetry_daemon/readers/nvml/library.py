@@ -30,7 +30,7 @@ def find_library(name: str) -> str | None:
 
 @contextmanager
 def lazy_ctypes_util() -> Iterator[None]:
-    """Replace the module `ctypes.util` with a stand-in in this block."""
+    """Let imports of `ctypes.util` in this block get a stand-in, which loads the real module on first use."""
     if _UTIL_MODULE in sys.modules:
         yield
         return
@@ -56,9 +56,9 @@ class Nvml(Binding):
         if self.module is None:
             with lazy_ctypes_util():
                 self.module = importlib.import_module("pynvml")
-            self.error = self.module.NVMLError
+            self.error_type = self.module.NVMLError
             # The oldest versions of pynvml raise NVMLError itself, or TypeError for unknown arguments.
-            self.mismatches = (getattr(self.module, "NVMLLibraryMismatchError", self.error), TypeError)
+            self.mismatch_errors = (getattr(self.module, "NVMLLibraryMismatchError", self.error_type), TypeError)
 
     @property
     def allows_direct_calls(self) -> bool:
@@ -81,7 +81,7 @@ class Nvml(Binding):
         return FailedCall(code) if code else list(_FIELD_VALUE.iter_unpack(items))
 
     def call_directly(self, name: str, *arguments: Any) -> int:
-        """Call the library without pynvml's function, and return the error code."""
+        """Call a library function without pynvml's wrapper, and return the error code."""
         try:
             return int(self.module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001 # gpustat uses this private function, too
         except self.module.NVMLError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from functools import cache
-from itertools import islice
 
 from telemetry_daemon.readers.binding import FailedCall, error_code, is_value
 from telemetry_daemon.readers.nvml import codes, fields
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
 _MAX_LINKS = 72
 # nvmlDeviceGetNvLinkErrorCounter is called if the fields are not supported.
 _ERROR_COUNTERS: Mapping[str, int] = {"replay": 0, "recovery": 1, "crc": 2}
-_NAMES = tuple(name for name, _ in fields.LINK)
+_LINK_FIELD_NAMES = tuple(name for name, _ in fields.LINK_FIELDS)
 _FABRIC_INFO_V2 = 0x02000024
 
 
 @cache
 def _link_fields(count: int) -> tuple[Field, ...]:
-    return tuple(Field(f"{name}.{link}", number, link) for link in range(count) for name, number in fields.LINK)
+    return tuple(Field(f"{name}.{link}", number, link) for link in range(count) for name, number in fields.LINK_FIELDS)
 
 
 class Links:
@@ -39,17 +38,17 @@ class Links:
 
     def read(self) -> Plain:
         """Return the values by link. If no link reports its traffic, add the sums over all links."""
-        count = self._count if self._count is not None else self._link_count()
+        count = self._count if self._count is not None else self._read_link_count()
         if isinstance(count, int) or error_code(count) in codes.FIELD_DISABLING_ERRORS:
             self._count = count
         if not isinstance(count, int):
             return count
         links = self._read_by_link(count)
-        traffic = [link[name] for link in links.values() for name in fields.TRAFFIC]
+        traffic = [link[name] for link in links.values() for name in fields.TRAFFIC_NAMES]
         has_traffic_by_link = any(map(is_value, traffic)) or not links
         return {"each": links, "together": {} if has_traffic_by_link else self._read_sums()}
 
-    def _link_count(self) -> Plain:
+    def _read_link_count(self) -> Plain:
         count = self._caller.field_results((fields.LINK_COUNT,))[fields.LINK_COUNT.name]
         if is_value(count):
             return min(int(count), _MAX_LINKS)
@@ -62,16 +61,13 @@ class Links:
         return _MAX_LINKS
 
     def _read_by_link(self, count: int) -> dict[str, dict[str, Plain]]:
-        batch = _link_fields(count)
-        results_by_name = self._caller.field_results(batch)
-        # The batch contains all fields of the first link, then all fields of the second, and so on.
-        results = (results_by_name[field.name] for field in batch)
+        results = self._caller.field_results(_link_fields(count))
         return {
-            str(link): self._with_older_calls(link, dict(zip(_NAMES, islice(results, len(_NAMES)), strict=True)))
+            str(link): self._with_fallbacks(link, {name: results[f"{name}.{link}"] for name in _LINK_FIELD_NAMES})
             for link in range(count)
         }
 
-    def _with_older_calls(self, link: int, results: dict[str, Plain]) -> dict[str, Plain]:
+    def _with_fallbacks(self, link: int, results: dict[str, Plain]) -> dict[str, Plain]:
         """Replace unsupported fields with the results of deprecated calls."""
         if error_code(results["state"]) is not None:
             _, results["state"] = self._caller.keyed_result(link_state(link))
@@ -81,8 +77,8 @@ class Links:
         return results
 
     def _read_sums(self) -> dict[str, Plain]:
-        numbers = dict(fields.LINK)
-        batch = [Field(name, numbers[name], fields.ALL_LINKS) for name in fields.LINKS_TOGETHER]
+        numbers = dict(fields.LINK_FIELDS)
+        batch = [Field(name, numbers[name], fields.ALL_LINKS) for name in fields.SUM_NAMES]
         return self._caller.field_results(batch)
 
 

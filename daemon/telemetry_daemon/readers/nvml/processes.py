@@ -25,15 +25,15 @@ _SUFFIXES = ("_v3", "_v2")
 _FIRST_CAPACITY = 64
 _UNKNOWN_BYTES = (1 << 64) - 1
 _NO_INSTANCE = (1 << 32) - 1
-# Drivers in this range write 8 extra bytes per entry, so the PIDs are wrong.
-_LONGER_ENTRIES = ((535, 43), (535, 86))
+# Drivers in this range of versions write 8 extra bytes per entry, so the PIDs are wrong.
+_LONGER_ENTRY_DRIVERS = ((535, 43), (535, 86))
 _MAX_NAME_LENGTH = 256
 # The names of DCGM's service and of the exporter that contains DCGM.
 _HOST_ENGINES = frozenset({b"nv-hostengine", b"dcgm-exporter"})
-_FIRST_PID_NAMESPACE = "pid:[4026531836]"
+_INITIAL_PID_NAMESPACE = "pid:[4026531836]"
 UTILIZATION_CALL = "nvmlDeviceGetProcessUtilization"
 # pynvml raises code 0 if the driver returns an empty list.
-_NO_SAMPLES = frozenset({0, codes.NOT_FOUND})
+_NO_SAMPLES_CODES = frozenset({0, codes.NOT_FOUND})
 _MAX_CAPACITY = 1 << 16
 
 
@@ -63,7 +63,7 @@ class ProcessLists:
 
     def __init__(self, nvml: Nvml, driver: str, proc: str = "/proc") -> None:
         self._nvml = nvml
-        self._is_unusable = _LONGER_ENTRIES[0] <= driver_version(driver) < _LONGER_ENTRIES[1]
+        self._has_longer_entries = _LONGER_ENTRY_DRIVERS[0] <= driver_version(driver) < _LONGER_ENTRY_DRIVERS[1]
         self._entries: Any = (_ProcessEntry * _FIRST_CAPACITY)()
         self._proc = proc
         self._suffixes: dict[str, str] = {}
@@ -73,14 +73,14 @@ class ProcessLists:
         return {kind: self._read_list(caller, kind) for kind in KINDS}
 
     def _read_list(self, caller: DeviceCaller, kind: str) -> Plain:
-        if self._is_unusable:
+        if self._has_longer_entries:
             return error_result(codes.NOT_SUPPORTED)
-        read = self._read_in_one_call if self._nvml.allows_direct_calls else self._read_with_pynvml
+        read = self._read_directly if self._nvml.allows_direct_calls else self._read_with_pynvml
         return caller.guarded_call(kind, partial(read, caller, kind))
 
-    def _read_in_one_call(self, caller: DeviceCaller, kind: str) -> list[Plain] | FailedCall:
-        code, count = self._fill_entries(caller, kind)
-        return FailedCall(code) if code else [self._values_of_entry(entry) for entry in self._entries[:count]]
+    def _read_directly(self, caller: DeviceCaller, kind: str) -> list[Plain] | FailedCall:
+        code, count = self._call_newest_version(caller, kind)
+        return FailedCall(code) if code else [self._entry_to_list(entry) for entry in self._entries[:count]]
 
     def _read_with_pynvml(self, caller: DeviceCaller, kind: str) -> list[Plain] | FailedCall:
         processes: list[Any] | FailedCall = self._nvml.call(f"nvmlDeviceGet{kind}RunningProcesses", caller.handle)
@@ -90,18 +90,18 @@ class ProcessLists:
             _ProcessEntry(process.pid, _value_or(process.usedGpuMemory, _UNKNOWN_BYTES), *_instance_ids(process))
             for process in processes
         )
-        return [self._values_of_entry(entry) for entry in entries]
+        return [self._entry_to_list(entry) for entry in entries]
 
-    def _fill_entries(self, caller: DeviceCaller, kind: str) -> tuple[int, int]:
+    def _call_newest_version(self, caller: DeviceCaller, kind: str) -> tuple[int, int]:
         code, count = codes.FUNCTION_NOT_FOUND, 0
         for suffix in (self._suffixes[kind],) if kind in self._suffixes else _SUFFIXES:
-            code, count = self._read_entries(caller.handle, f"nvmlDeviceGet{kind}RunningProcesses{suffix}")
+            code, count = self._fill_entries(caller.handle, f"nvmlDeviceGet{kind}RunningProcesses{suffix}")
             if code != codes.FUNCTION_NOT_FOUND:
                 self._suffixes[kind] = suffix
                 break
         return code, count
 
-    def _read_entries(self, handle: Any, function: str) -> tuple[int, int]:
+    def _fill_entries(self, handle: Any, function: str) -> tuple[int, int]:
         while True:
             count = ctypes.c_uint(len(self._entries))
             code = self._nvml.call_directly(function, handle, ctypes.byref(count), self._entries)
@@ -109,16 +109,16 @@ class ProcessLists:
                 return code, min(count.value, len(self._entries))
             self._entries = (_ProcessEntry * min(2 * max(count.value, len(self._entries)) + 5, _MAX_CAPACITY))()
 
-    def _values_of_entry(self, entry: Any) -> list[Plain]:
+    def _entry_to_list(self, entry: Any) -> list[Plain]:
         memory = None if entry.memory == _UNKNOWN_BYTES else entry.memory
         numbers = (entry.gpu_instance, entry.compute_instance)
         instances = (None if number == _NO_INSTANCE else number for number in numbers)
         return [entry.pid, self._process_name(entry.pid), memory, *instances]
 
     def _process_name(self, pid: int) -> str | None:
-        """Return the name of a process, or None in a container."""
+        """Return the name of a process. In a container, return None, because the driver's PIDs are not valid there."""
         try:
-            if os.readlink(f"{self._proc}/self/ns/pid") != _FIRST_PID_NAMESPACE:  # noqa: PTH115  # pathlib costs 0.4 MiB
+            if os.readlink(f"{self._proc}/self/ns/pid") != _INITIAL_PID_NAMESPACE:  # noqa: PTH115  # pathlib costs 0.4 MiB
                 return None
             return read_file(f"{self._proc}/{pid}/comm", _MAX_NAME_LENGTH).decode("utf-8", "replace").strip() or None
         except OSError:  # the process has exited or is hidden
@@ -147,7 +147,7 @@ class ProcessUtilization:
         self._newest_us = 0
 
     def read(self, caller: DeviceCaller) -> Plain:
-        """Return [PID, utilization in per cent] for each process that was active since the last poll."""
+        """Return [PID, percentage] for each process that was active since the last poll, or None at the first poll."""
         return caller.guarded_call(UTILIZATION_CALL, partial(self._read_samples, caller.handle))
 
     def _read_samples(self, handle: Any) -> list[Plain] | FailedCall | None:
@@ -156,13 +156,13 @@ class ProcessUtilization:
         since = self._newest_us
         result: Any = self._nvml.call(UTILIZATION_CALL, handle, since)
         if isinstance(result, FailedCall):
-            if result.code not in _NO_SAMPLES:
+            if result.code not in _NO_SAMPLES_CODES:
                 return result
             result = []
         samples = sorted(result[:_MAX_CAPACITY], key=lambda sample: int(sample.timeStamp))
         self._newest_us = max([since, *(int(sample.timeStamp) for sample in samples[-1:])])
         # The first poll also receives samples of processes that exited long ago.
-        percents: dict[int, int] = {
+        percents_by_pid: dict[int, int] = {
             int(sample.pid): int(sample.smUtil) for sample in samples if int(sample.timeStamp) > since
         }
-        return [[pid, percent] for pid, percent in percents.items()] if since else None
+        return [[pid, percent] for pid, percent in percents_by_pid.items()] if since else None

@@ -24,7 +24,7 @@ _FIRST_PAUSE_SECONDS = 5.0
 _MAX_PAUSE_SECONDS = 60.0
 # A session that failed after working for this long is replaced at once.
 _MIN_WORKING_SECONDS = 60.0
-# Only a new initialisation finds new MIG instances, or the first GPU on a node without GPUs.
+# Only a new session finds new MIG instances, or a node's first GPU. Until then, a session is kept at least this long.
 _MIN_OUTDATED_SECONDS = 5.0
 _MIN_EMPTY_SECONDS = 30.0
 # These errors rarely disappear soon. A typical cause is a denied device node.
@@ -39,11 +39,11 @@ class NvmlReader:
         self._nvml = Nvml()
         self._session: Session | None = None
         self._inbox = EventInbox()
-        self._session_start = 0.0
+        self._session_started_at = 0.0
         self._is_initialised = False
         self._is_thread_blocked = False
-        self._pause = 0.0
-        self._not_before = 0.0
+        self._pause_seconds = 0.0
+        self._retry_at = 0.0
         self._last_refusal: tuple[State, Reason | None, str] | None = None
 
     def open(self) -> None:
@@ -51,7 +51,7 @@ class NvmlReader:
         if self._is_thread_blocked:
             text = "a thread is blocked in the library; the worker must be restarted"
             raise ReaderRefusal("failed", "driver_gone", text)
-        if self._last_refusal is not None and self._clock() < self._not_before:
+        if self._last_refusal is not None and self._clock() < self._retry_at:
             raise ReaderRefusal(*self._last_refusal)
         try:
             self._begin_session()
@@ -80,11 +80,11 @@ class NvmlReader:
             self.close()
             self.open()
         try:
-            return self._open_session().read(tier)
+            return self._require_session().read(tier)
         except SessionEndedError as error:
             self._replace_session(error.code)
         try:
-            return self._open_session().read(tier)
+            return self._require_session().read(tier)
         except SessionEndedError as error:
             self.close()
             raise self._postpone(error.code, codes.refusal(error.code)) from None
@@ -93,27 +93,27 @@ class NvmlReader:
         self._nvml.load()
         self._nvml.require_call("nvmlInitWithFlags", _INIT_NO_GPUS)
         self._is_initialised = True
-        self._session_start = self._clock()
+        self._session_started_at = self._clock()
         self._session = Session(self._nvml, self._clock, self._inbox)
         self._session.find_gpus()
 
-    def _open_session(self) -> Session:
+    def _require_session(self) -> Session:
         if self._session is None:
             raise RuntimeError("read before open")
         return self._session
 
     def _needs_new_session(self) -> bool:
-        session, age = self._open_session(), self._clock() - self._session_start
+        session, age = self._require_session(), self._clock() - self._session_started_at
         return (session.is_outdated and age >= _MIN_OUTDATED_SECONDS) or (
             session.has_no_gpus and age >= _MIN_EMPTY_SECONDS
         )
 
     def _replace_session(self, code: int) -> None:
         """Close the session and open a new one, or raise ReaderRefusal."""
-        age = self._clock() - self._session_start
+        age = self._clock() - self._session_started_at
         self.close()
         if age >= _MIN_WORKING_SECONDS:
-            self._pause = 0.0
+            self._pause_seconds = 0.0
             self._last_refusal = None
         else:
             self._postpone(code, codes.refusal(code))
@@ -121,10 +121,10 @@ class NvmlReader:
 
     def _postpone(self, code: int, refusal: ReaderRefusal) -> ReaderRefusal:
         """Postpone the next initialisation. Return the exception to raise until then."""
-        self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
+        self._pause_seconds = min(2 * self._pause_seconds or _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
         if code in _PERSISTENT_ERRORS:
-            self._pause = _MAX_PAUSE_SECONDS
-        self._not_before = self._clock() + self._pause
+            self._pause_seconds = _MAX_PAUSE_SECONDS
+        self._retry_at = self._clock() + self._pause_seconds
         self._last_refusal = (refusal.state, refusal.reason, refusal.text)
         return refusal
 

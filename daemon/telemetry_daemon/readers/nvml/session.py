@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FIRST_PAUSE_SECONDS = 30.0
 _MAX_PAUSE_SECONDS = 300.0
 # The search for DCGM reads the names of all processes, which takes milliseconds.
-_FIND_DCGM_SECONDS = 300.0
+_HOST_ENGINE_SEARCH_SECONDS = 300.0
 # The fields that are reported for a GPU that no longer responds.
 _IDENTITY_KEYS = ("index", "bus_id", "uuid", "name", "serial")
 
@@ -34,8 +34,8 @@ class GpuSlot:
         self._context = context
         self._events = events
         self._index = index
-        self._pause = 0.0
-        self._not_before = 0.0
+        self._pause_seconds = 0.0
+        self._retry_at = 0.0
         self.identity: dict[str, Plain] = {}
         self.gpu: Gpu | None = None
         self.lost_code = 0
@@ -43,7 +43,7 @@ class GpuSlot:
 
     def read(self, tier: str) -> dict[str, Plain] | None:
         """Return a tier's results. If the GPU is lost, return its identity and the error."""
-        if self.gpu is None and self._context.clock() >= self._not_before:
+        if self.gpu is None and self._context.clock() >= self._retry_at:
             self._find_gpu()
         if self.gpu is not None:
             try:
@@ -84,7 +84,7 @@ class GpuSlot:
             return
         self.identity = {key: self.gpu.identity[key] for key in _IDENTITY_KEYS}
         self.identity["instances"] = self.gpu.instance_identities()
-        self._pause = 0.0
+        self._pause_seconds = 0.0
         if self.gpu.bus_id:
             self._events.watch(handle, self.gpu.bus_id)
 
@@ -95,10 +95,10 @@ class GpuSlot:
             self._events.add_loss(self.gpu.bus_id, code)
         self.close()
         self.gpu, self.lost_code = None, code
-        self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
+        self._pause_seconds = min(2 * self._pause_seconds or _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
         if code == codes.NO_PERMISSION:
-            self._pause = DENIED_RETRY_SECONDS
-        self._not_before = self._context.clock() + self._pause
+            self._pause_seconds = DENIED_RETRY_SECONDS
+        self._retry_at = self._context.clock() + self._pause_seconds
 
 
 class Session:
@@ -109,9 +109,9 @@ class Session:
         self._clock = clock
         self._inbox = inbox
         self._events = EventReceiver(nvml, inbox)
-        self._is_stale = False
-        self._engine_pid: int | None = None
-        self._next_engine_check = -math.inf
+        self._has_node_changed = False
+        self._host_engine_pid: int | None = None
+        self._next_host_engine_search = -math.inf
         self._device_count = 0
         self._driver: Plain = None
         self._library: Plain = None
@@ -136,22 +136,22 @@ class Session:
     def is_outdated(self) -> bool:
         """Return whether the library must be initialised again."""
         return (
-            self._is_stale
-            or self._events.mig_changed
+            self._has_node_changed
+            or self._events.has_mig_changed
             or any(slot.gpu is not None and slot.gpu.is_outdated for slot in self._slots)
         )
 
     def read(self, tier: str) -> dict[str, Plain]:
         """Return a tier's results for all GPUs, and the new events."""
         if tier == "slow":
-            self._is_stale = self._is_stale or self._has_node_changed()
+            self._has_node_changed = self._has_node_changed or self._is_node_different()
         if tier == "gpm":  # take the first samples of all GPUs before waiting for the second ones
             for slot in self._slots:
                 slot.begin_gpm()
-        gpus = [(slot, slot.read(tier)) for slot in self._slots]
+        slot_results = [(slot, slot.read(tier)) for slot in self._slots]
         if self._is_library_lost():
             raise SessionEndedError(codes.UNKNOWN)
-        unseen = [[index, slot.lost_code] for index, (slot, result) in enumerate(gpus) if result is None]
+        unseen = [[index, slot.lost_code] for index, (slot, result) in enumerate(slot_results) if result is None]
         node: dict[str, Plain] = {
             "driver": self._driver,
             "library": self._library,
@@ -162,7 +162,7 @@ class Session:
             node["cuda"] = self._node_value("nvmlSystemGetCudaDriverVersion")
         elif tier == "gpm":
             node["host_engine"] = self._host_engine()
-        results = [result for _, result in gpus if result is not None]
+        results = [result for _, result in slot_results if result is not None]
         return {"node": node, "gpus": results, "events": self._inbox.remove_all()}
 
     def close(self) -> bool:
@@ -175,10 +175,10 @@ class Session:
     def _host_engine(self) -> int | None:
         """Return the PID of a DCGM host engine. The search is repeated every few minutes."""
         now = self._clock()
-        if now >= self._next_engine_check:
-            self._next_engine_check = now + _FIND_DCGM_SECONDS
-            self._engine_pid = find_host_engine()
-        return self._engine_pid
+        if now >= self._next_host_engine_search:
+            self._next_host_engine_search = now + _HOST_ENGINE_SEARCH_SECONDS
+            self._host_engine_pid = find_host_engine()
+        return self._host_engine_pid
 
     def _gpu_count(self) -> int:
         result = self._nvml.call("nvmlDeviceGetCount")
@@ -189,7 +189,7 @@ class Session:
         raise SessionEndedError(result.code)
 
     def _node_value(self, function: str) -> Any:
-        """Return a function's result, or None if it fails."""
+        """Return a function's result, or None if it fails. Raises SessionEndedError if the library is unusable."""
         result = self._nvml.call(function)
         if isinstance(result, FailedCall):
             if result.code in codes.SESSION_ENDING_ERRORS and result.code != codes.GPU_NOT_FOUND:
@@ -197,7 +197,7 @@ class Session:
             return None
         return result
 
-    def _has_node_changed(self) -> bool:
+    def _is_node_different(self) -> bool:
         count, driver = self._node_value("nvmlDeviceGetCount"), self._node_value("nvmlSystemGetDriverVersion")
         return (count is not None and count != self._device_count) or (driver is not None and driver != self._driver)
 
