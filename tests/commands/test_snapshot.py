@@ -25,7 +25,7 @@ from kits.daemon import COMMAND, Daemon, clean_environment
 from kits.fake_mthreads_gmi import BUSY_TABLE, TABLE
 from kits.fake_tools import ToolFolder
 from kits.ports import free_address
-from telemetry_daemon.readers.proc import FIRST_NAMESPACE
+from telemetry_daemon.readers.proc import INITIAL_NAMESPACE
 
 SETTINGS = '[sources.mthreads-gmi]\nmode = "always"\n'
 
@@ -159,7 +159,7 @@ def test_local_processes_are_read_by_the_command(
 
         (device,) = json.loads(output_of("--config", config, "--format", "json"))["devices"]
         here, ended = device["processes"]
-        if str(Path("/proc/self/ns/pid").readlink()) != FIRST_NAMESPACE:
+        if str(Path("/proc/self/ns/pid").readlink()) != INITIAL_NAMESPACE:
             # A tool's pid means another process here, so nothing is shown of it.
             assert (here["user"], here["command_line"]) == (None, None)
             return

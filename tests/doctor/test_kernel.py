@@ -16,7 +16,7 @@ CONTROL = DeviceNode("/dev/nvidiactl", ("nvidia",))
 
 
 def card(number: int = 0, driver: str = "nvidia", vendor: str = "nvidia") -> PciDevice:
-    return PciDevice(f"0000:{number:02x}:00.0", vendor, 0x030200, suspended=False, driver=driver)
+    return PciDevice(f"0000:{number:02x}:00.0", vendor, 0x030200, driver)
 
 
 def node(path: str = "/dev/nvidia0", refusal: int = 0, group: str = "video", mode: int = 0o660) -> DeviceNode:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.readers.jobs.environment import MAX_DEVICES, Job, job_of
+from telemetry_daemon.readers.jobs.environment import MAX_DEVICES, Job, find_job
 
 SLURM = {"SLURM_JOB_ID": "1234"}
 FLUX = {"FLUX_JOB_ID": "ƒ2Ek8Bx", "FLUX_RANK": "1"}
@@ -113,7 +113,7 @@ def flux_resources(*ranks: dict[str, object]) -> dict[str, str]:
     ],
 )
 def test_job_of_an_environment(environment: dict[str, str], expected: Job | None) -> None:
-    assert job_of(environment) == expected
+    assert find_job(environment) == expected
 
 
 NAMES = [
@@ -130,5 +130,5 @@ VALUES = st.text(max_size=40) | st.from_regex(r"[0-9,-]{1,30}", fullmatch=True) 
 
 @given(st.dictionaries(st.sampled_from(NAMES), VALUES))
 def test_any_environment_is_accepted(environment: dict[str, str]) -> None:
-    job = job_of(environment)
+    job = find_job(environment)
     assert job is None or (job.id and len(job.devices) <= MAX_DEVICES)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kits.captures import ROOT
-from telemetry_daemon.readers.device_nodes import NODES
+from telemetry_daemon.readers.device_nodes import NODE_PATTERNS
 from telemetry_daemon.terminal import exits
 
 FOLDER = ROOT / "deploy/systemd"
@@ -80,7 +80,7 @@ def test_nothing_in_it_is_harmful_or_too_new() -> None:
     assert settings("Type") == ["notify"]
 
 
-@pytest.mark.parametrize("pattern", NODES)
+@pytest.mark.parametrize("pattern", NODE_PATTERNS)
 def test_every_node_that_the_daemon_waits_for_is_allowed(pattern: str) -> None:
     node = re.sub(r"\[0-9\]|\*", "", Path(pattern).name)
     allowed = [line.removeprefix("char-").removesuffix(" rw") for line in settings("DeviceAllow")]

@@ -50,7 +50,7 @@ def test_interval_depends_on_state_and_need(poll, settings, state, need, seconds
     [(Command((("tool",),)), True), (Files(("/sys/*",)), False), (Library("nvml"), False)],
 )
 def test_tools_are_expensive(request_, expensive):
-    assert poll_intervals.is_expensive([Poll("readings", request_)]) is expensive
+    assert poll_intervals.runs_tool([Poll("readings", request_)]) is expensive
 
 
 def snapshot(*readings):

@@ -125,7 +125,7 @@ def test_a_root_without_processes_is_missing(tmp_path):
 
 
 def test_numbers_of_another_namespace_are_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proc, "FIRST_NAMESPACE", "pid:[1]")
+    monkeypatch.setattr(proc, "INITIAL_NAMESPACE", "pid:[1]")
     capture = ProcReader("", environment=False).read(POLL, Targets(pids=(os.getpid(),)))
     assert capture.failure is not None
     assert (capture.failure.state, capture.outputs) == ("not_supported", ())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kits.waiting import comes_true
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.steps import MAX_NEW_RANKS_OF_A_USER, StepsReader
+from telemetry_daemon.readers.steps import MAX_NEW_RANKS_PER_USER, StepsReader
 from telemetry_daemon.state.steps import StepMetrics
 from telemetry_parsers import steps
 from telemetry_parsers.model import Capture, MergedDevice, Output, Report
@@ -99,11 +99,11 @@ def test_the_files_of_a_job_are_those_of_the_user_who_reported_it_first() -> Non
 def test_a_user_who_renames_ranks_at_each_write_makes_a_bounded_number_of_series(folder: Path) -> None:
     reader = StepsReader(str(folder.parent), Settings())
     names: set[tuple[str, str]] = set()
-    for write in range(MAX_NEW_RANKS_OF_A_USER // 200 + 2):
+    for write in range(MAX_NEW_RANKS_PER_USER // 200 + 2):
         for number in range(200):
             (folder / f"{number}.json").write_text(json.dumps(file_of(job_id=f"{write}-{number}")))
         names |= {(step.job_id, step.rank) for step in steps.parse(reader.read(POLL, Targets())).steps}
-    assert len(names) == MAX_NEW_RANKS_OF_A_USER
+    assert len(names) == MAX_NEW_RANKS_PER_USER
     (folder / "0.json").write_text(json.dumps(file_of(job_id="0-0", steps=9)))
     read = steps.parse(reader.read(POLL, Targets())).steps
     assert [counts.steps for counts in read if counts.job_id == "0-0"] == [9.0]

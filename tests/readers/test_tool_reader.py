@@ -246,7 +246,7 @@ def test_a_choice_holds_for_an_hour() -> None:
         now[0] = seconds
         choice = alternatives.choose(request, lambda _name: tool)
         assert choice is not None
-        return choice.line[1]
+        return choice.command_line[1]
 
     assert chosen_at(0.0) == "--new"
     assert alternatives.reject(request)

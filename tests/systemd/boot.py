@@ -46,7 +46,7 @@ HURRIED = """\
 import sys
 from telemetry_daemon import cli
 from telemetry_daemon.readers import device_nodes
-device_nodes.CHECK_SECONDS = device_nodes.MIN_LIFE_SECONDS = 1.0
+device_nodes.CHECK_SECONDS = device_nodes.MIN_UPTIME_SECONDS = 1.0
 sys.exit(cli.main())
 """
 

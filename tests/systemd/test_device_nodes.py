@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.readers.device_nodes import MIN_LIFE_SECONDS, NodeWatch, denial_errno, is_under_systemd
+from telemetry_daemon.readers.device_nodes import MIN_UPTIME_SECONDS, NodeWatch, denial_errno, is_under_systemd
 
 
 class Machine:
@@ -35,14 +35,14 @@ def machine(tmp_path):
 def test_what_the_allow_list_refuses_is_told(machine, refusal, expected):
     machine.add("nvidia0", refusal)
     watch = machine.watch()
-    machine.now += MIN_LIFE_SECONDS
+    machine.now += MIN_UPTIME_SECONDS
     assert [Path(path).name for path in watch.record_newly_denied()] == expected
 
 
 def test_not_soon_after_a_start(machine):
     machine.add("nvidia0")
     watch = machine.watch()
-    machine.now += MIN_LIFE_SECONDS - 1
+    machine.now += MIN_UPTIME_SECONDS - 1
     assert watch.record_newly_denied() == ()
     machine.now += 1
     assert len(watch.record_newly_denied()) == 1
@@ -52,10 +52,10 @@ def test_each_node_once_over_new_starts(machine):
     """A node that the unit never allows costs one restart; a later node causes another one."""
     machine.add("nvidia0")
     first = machine.watch()
-    machine.now += MIN_LIFE_SECONDS
+    machine.now += MIN_UPTIME_SECONDS
     assert len(first.record_newly_denied()) == 1
     second = machine.watch()
-    machine.now += MIN_LIFE_SECONDS
+    machine.now += MIN_UPTIME_SECONDS
     assert second.record_newly_denied() == ()
     machine.add("nvidia1")
     assert [Path(path).name for path in second.record_newly_denied()] == ["nvidia1"]
@@ -66,7 +66,7 @@ def test_without_a_memory_nothing_is_told(tmp_path):
     machine = Machine(tmp_path)
     machine.add("nvidia0")
     watch = NodeWatch(tmp_path / "gone", lambda: machine.now, (f"{tmp_path}/nvidia*",), machine.refusals.__getitem__)
-    machine.now += MIN_LIFE_SECONDS
+    machine.now += MIN_UPTIME_SECONDS
     assert watch.record_newly_denied() == ()
 
 

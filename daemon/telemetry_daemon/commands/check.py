@@ -164,11 +164,11 @@ def _device_expectations(arguments: argparse.Namespace) -> tuple[Mapping[str, in
 
 
 def _has_accelerators() -> bool:
-    from telemetry_daemon.readers.device_nodes import NODES
+    from telemetry_daemon.readers.device_nodes import NODE_PATTERNS
     from telemetry_daemon.readers.pci import find_accelerators
 
     # /dev/dri is skipped, because every graphics driver creates nodes there.
-    vendor_nodes = (pattern.removeprefix("/dev/") for pattern in NODES if not pattern.startswith("/dev/dri/"))
+    vendor_nodes = (pattern.removeprefix("/dev/") for pattern in NODE_PATTERNS if not pattern.startswith("/dev/dri/"))
     return bool(find_accelerators()) or any(any(Path("/dev").glob(pattern)) for pattern in vendor_nodes)
 
 

@@ -16,7 +16,7 @@ from telemetry_daemon.config.inputs import (
 )
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.readers.jobs import files
-from telemetry_daemon.readers.jobs.environment import job_of
+from telemetry_daemon.readers.jobs.environment import find_job
 from telemetry_daemon.readers.jobs.files import request_poll
 from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Record the start or end of the job in the environment, and notify the daemon."""
     now = time.time()
-    job = job_of(os.environ)
+    job = find_job(os.environ)
     if job is None:
         remedy = "call this command in the prolog and epilog of Slurm or Flux, or in a PBS hook"
         raise CommandError(f"no SLURM_JOB_ID, PBS_JOBID or FLUX_JOB_ID in the environment; {remedy}")

@@ -103,6 +103,11 @@ class RunResult:
     exit_info: ExitInfo | None
     is_group_gone: bool
 
+    @property
+    def status(self) -> int | None:
+        """Return the tool's exit status, or None if it is unknown."""
+        return None if self.exit_info is None else self.exit_info.status
+
 
 def supervise(
     process: Process,

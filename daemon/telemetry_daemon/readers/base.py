@@ -1,4 +1,4 @@
-"""The interface of readers, with the targets and the start time of a read."""
+"""The interface of readers, the targets of a poll, and the start time of a read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from telemetry_parsers.model import Capture, Failure, Output, Poll, SourceReport
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The cards, devices and processes that a poll can request one by one."""
+    """The cards, devices and processes that a poll may read one at a time. A card may contain several devices."""
 
     cards: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
@@ -20,7 +20,7 @@ class Targets:
 
     @classmethod
     def from_reports(cls, reports: Sequence[SourceReport]) -> Targets:
-        """Return the targets that the newest report contains."""
+        """Return the cards and devices in the newest report."""
         if not reports:
             return cls()
         devices = [
@@ -39,7 +39,7 @@ class ReadStart:
     wall_time: float = field(default_factory=time.time)
     monotonic_time: float = field(default_factory=time.monotonic)
 
-    def capture(
+    def create_capture(
         self, source: str, poll: Poll, outputs: tuple[Output, ...], failure: Failure | None, cpu_seconds: float
     ) -> Capture:
         """Return the capture of a read that began at this time and ends now."""

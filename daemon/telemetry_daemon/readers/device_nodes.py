@@ -1,4 +1,4 @@
-"""Finds device nodes that systemd denies to the service until it is restarted."""
+"""Finds device nodes that systemd denies to the service until the service restarts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from telemetry_parsers.vendors import VENDORS
 
 log = logging.getLogger(__name__)
 
-NODES = tuple(dict.fromkeys(path for vendor in VENDORS for nodes in vendor.nodes for path in nodes.paths))
+NODE_PATTERNS = tuple(dict.fromkeys(path for vendor in VENDORS for nodes in vendor.nodes for path in nodes.paths))
 CHECK_SECONDS = 60.0
-# The minimum time between restarts because of denied nodes.
-MIN_LIFE_SECONDS = 600.0
-_RECORD = "denied-nodes"
+# The daemon runs for at least this long before denied nodes restart it.
+MIN_UPTIME_SECONDS = 600.0
+_RECORD_NAME = "denied-nodes"
 _MAX_RECORD_BYTES = 1 << 20
 
 
@@ -43,24 +43,24 @@ class NodeWatch:
 
     def __init__(
         self,
-        memory_folder: Path,
+        record_folder: Path,
         monotonic: Callable[[], float],
-        patterns: Sequence[str] = NODES,
-        errno_of: Callable[[str], int] = denial_errno,
+        patterns: Sequence[str] = NODE_PATTERNS,
+        get_errno: Callable[[str], int] = denial_errno,
     ) -> None:
-        self._folder = memory_folder
+        self._folder = record_folder
         self._monotonic = monotonic
         self._patterns = patterns
-        self._errno_of = errno_of
+        self._get_errno = get_errno
         self._started_at = monotonic()
 
     def record_newly_denied(self) -> tuple[str, ...]:
-        """Record the denied nodes, and return the new ones since boot."""
-        if self._monotonic() - self._started_at < MIN_LIFE_SECONDS:
+        """Record the denied nodes, and return the paths of those not recorded before. Wait for the minimum uptime."""
+        if self._monotonic() - self._started_at < MIN_UPTIME_SECONDS:
             return ()
         paths = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  # the patterns are absolute
         # A restart may help against systemd's device rules (EPERM), but not against file modes (EACCES).
-        denied_paths = {_node_key(path): path for path in paths if self._errno_of(path) == errno.EPERM}
+        denied_paths = {_node_key(path): path for path in paths if self._get_errno(path) == errno.EPERM}
         recorded_keys = self._recorded_keys()
         new_paths = tuple(path for key, path in denied_paths.items() if key not in recorded_keys)
         if new_paths and not self._write_record(recorded_keys | denied_paths.keys()):
@@ -70,7 +70,7 @@ class NodeWatch:
     def _recorded_keys(self) -> set[str]:
         try:
             with OwnFolder.at(self._folder) as folder:
-                return set(folder.read(_RECORD, _MAX_RECORD_BYTES).decode().splitlines())
+                return set(folder.read(_RECORD_NAME, _MAX_RECORD_BYTES).decode().splitlines())
         except (OSError, UnicodeDecodeError):  # without a record, each denied node counts as new
             return set()
 
@@ -78,9 +78,11 @@ class NodeWatch:
         """Record the nodes and return whether that succeeded."""
         try:
             with OwnFolder.at(self._folder) as folder:
-                folder.replace(_RECORD, "".join(f"{key}\n" for key in sorted(keys)).encode())
+                folder.replace(_RECORD_NAME, "".join(f"{key}\n" for key in sorted(keys)).encode())
         except OSError as error:
-            log.warning("cannot record denied device nodes", extra={"path": self._folder / _RECORD, "error": error})
+            log.warning(
+                "cannot record denied device nodes", extra={"path": self._folder / _RECORD_NAME, "error": error}
+            )
             return False
         return True
 

@@ -22,8 +22,8 @@ _PROC_ERRORS = (OSError, RuntimeError, ValueError, LookupError, ArithmeticError)
 _CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 _IDLE_STATES = frozenset({"idle", "iowait"})
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# Linux also counts a guest's time in `user` and `nice`.
-_INCLUDED_IN_OTHERS = frozenset({"guest", "guest_nice"})
+# Linux counts a guest's time in `user` and `nice`, too.
+_GUEST_STATES = frozenset({"guest", "guest_nice"})
 
 
 class HostReader(Reader):
@@ -41,7 +41,7 @@ class HostReader(Reader):
             outputs = tuple(self._make_call(name) for name in poll.request.calls)
         else:
             failure = Failure("failed", "internal", "the host reader supports only the library `host`")
-        return start.capture("host", poll, outputs, failure, time.thread_time() - cpu_start)
+        return start.create_capture("host", poll, outputs, failure, time.thread_time() - cpu_start)
 
     def _make_call(self, name: str) -> Output:
         call = self._calls.get(name)
@@ -64,25 +64,25 @@ def host_calls(proc: Path = _PROC) -> dict[str, Call]:
 
 
 def create_reader(_path: str, _settings: object) -> HostReader:
-    """Return the reader of the host, which has no settings."""
+    """Return the reader of the host. Path and settings are not used."""
     return HostReader()
 
 
 class CpuMeter:
     """Measures the CPU utilization between two calls."""
 
-    def __init__(self, read_times: Callable[[], Mapping[str, float]]) -> None:
-        self._read_times = read_times
+    def __init__(self, read_cpu_seconds: Callable[[], Mapping[str, float]]) -> None:
+        self._read_cpu_seconds = read_cpu_seconds
         self._previous: Mapping[str, float] = {}
 
     def __call__(self) -> Plain:
-        """Return the utilization since the previous call, or None at the first call."""
-        current = self._read_times()
+        """Return the utilization in percent since the previous call. It is None at the first call."""
+        current = self._read_cpu_seconds()
         if not self._previous:
             self._previous = current
         # The seconds of `iowait` may decrease: see proc_stat(5).
         spent = {state: max(0.0, seconds - self._previous.get(state, 0.0)) for state, seconds in current.items()}
-        total_seconds = sum(seconds for state, seconds in spent.items() if state not in _INCLUDED_IN_OTHERS)
+        total_seconds = sum(seconds for state, seconds in spent.items() if state not in _GUEST_STATES)
         if total_seconds <= 0:
             return {"utilization_percent": None}
         self._previous = current

@@ -1,4 +1,4 @@
-"""Calls a library or reads files in a worker process, in case the driver hangs."""
+"""Calls a library or reads files in a worker process, because the driver may hang."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from telemetry_parsers.model import Capture, Failure, Files, Library, Plain, Pol
 # A path's (device, inode, modification time), or None for a missing path.
 FileState = tuple[int, int, int] | None
 
-# Installing a library changes one of these paths.
 _MULTIARCH = f"{os.uname().machine}-linux-gnu"
+# Installing a library changes one of these paths.
 _LIBRARY_PATHS = (
     "/etc/ld.so.cache",
     *("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib", f"/lib/{_MULTIARCH}", f"/usr/lib/{_MULTIARCH}"),
 )
 # After the library was replaced or the driver was unloaded, the worker restarts at most this often.
 _RESTART_SECONDS = 30.0
-# A missing library is looked for about once a minute, in one check for all polls of its source.
+# A missing library is searched for about once a minute. One search covers all polls of the source.
 _CHECK_SECONDS = 55.0
 # A built-in reader is tried again after half an hour, or if a library folder has changed.
 _BUILT_IN_PREFIX = "telemetry_daemon.readers."
@@ -76,7 +76,7 @@ class WorkerReader:
         start, cpu_before = ReadStart(), self._worker.cpu_seconds
         read_result = self._read_in_worker(poll)
         cpu_seconds = self._worker.cpu_seconds - cpu_before
-        return start.capture(self._source, poll, read_result.outputs, read_result.failure, cpu_seconds)
+        return start.create_capture(self._source, poll, read_result.outputs, read_result.failure, cpu_seconds)
 
     def capture_if_missing(self, poll: Poll) -> Capture | None:
         """Return a failed capture if the library or files are known to be missing, else None."""
@@ -84,7 +84,7 @@ class WorkerReader:
         failure = self._failure_before_call(poll)
         if failure is None or failure.state != "missing":
             return None
-        return start.capture(self._source, poll, (), failure, 0.0)
+        return start.create_capture(self._source, poll, (), failure, 0.0)
 
     def close(self) -> None:
         """Stop the worker within a second."""
@@ -114,7 +114,7 @@ class WorkerReader:
             text = f"{self._source}: the worker's result cannot be decoded: {error}"
             return ReadResult(failure=Failure("failed", "internal", text))
         if read_result.failure is not None:
-            self._stop_worker_after(read_result.failure)
+            self._handle_failure(read_result.failure)
         return read_result
 
     def _closed_failure(self) -> Failure:
@@ -154,7 +154,7 @@ class WorkerReader:
     def _reader_target(self, request: Request) -> str:
         return self._worker.readers[request.reader] if isinstance(request, Library) else ""
 
-    def _stop_worker_after(self, failure: Failure) -> None:
+    def _handle_failure(self, failure: Failure) -> None:
         is_missing = failure.state == "missing"
         if is_missing:
             now = self._clock()

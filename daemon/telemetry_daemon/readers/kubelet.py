@@ -29,7 +29,7 @@ _CALLS: Mapping[str, tuple[str, str, _Decoder]] = {
     "pods": ("List", "pods", pods_in),
     "allocatable": ("GetAllocatableResources", "devices", allocatable_in),
 }
-_ABSENT_ERRNOS = (errno.ENOENT, errno.ENOTDIR)
+_MISSING_ERRNOS = (errno.ENOENT, errno.ENOTDIR)
 _CONNECT_ERRORS: tuple[tuple[type[OSError], Reason, str], ...] = (
     (TimeoutError, "timeout", "no answer before the deadline"),
     (BlockingIOError, "timeout", "the kubelet accepts no more connections, because too many are waiting"),
@@ -54,7 +54,7 @@ class KubeletReader(Reader):
         self._connections: set[socket.socket] = set()
         self._is_closed = False
         # The last response to each call, and the list decoded from it.
-        self._last_response: dict[str, tuple[bytes, list[Plain]]] = {}
+        self._responses_by_call: dict[str, tuple[bytes, list[Plain]]] = {}
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # the kubelet lists all pods
         """Return a capture with the kubelet's response, and with the node's own files about pods."""
@@ -66,10 +66,10 @@ class KubeletReader(Reader):
             outputs = (Output(call, status=0, data=self._collect_data(call, start.monotonic_time + poll.deadline)),)
         except ReaderRefusal as refusal:
             failure = Failure(refusal.state, refusal.reason, refusal.text)
-        return start.capture(_SOURCE, poll, outputs, failure, time.thread_time() - cpu_start)
+        return start.create_capture(_SOURCE, poll, outputs, failure, time.thread_time() - cpu_start)
 
     def close(self) -> None:
-        """Interrupt the current read."""
+        """Interrupt the current read, and let later reads fail."""
         with self._lock:
             self._is_closed = True
             for connection in self._connections:
@@ -85,7 +85,7 @@ class KubeletReader(Reader):
             "render_nodes": pod_files.render_nodes(self._root),
         }
         if call == "pods":
-            # A new pod gets its cgroup before its folder. With folders read first, no new pod seems to have ended.
+            # A new pod gets its cgroup before its folder, so folders are read first. Else a new pod would seem to have ended.
             data["folders"] = pod_files.log_folders(self._root)
             data["links"] = pod_files.log_links(self._root)
             data["living_pod_uids"] = pod_files.pod_uids_with_cgroup(self._root)
@@ -93,7 +93,7 @@ class KubeletReader(Reader):
 
     def _decode_response(self, call: str, decode: _Decoder, response: bytes) -> list[Plain]:
         """Return the decoded list. If the response has not changed, it is not decoded again."""
-        previous = self._last_response.get(call)
+        previous = self._responses_by_call.get(call)
         if previous is not None and previous[0] == response:
             return previous[1]
         try:
@@ -102,7 +102,7 @@ class KubeletReader(Reader):
             raise ReaderRefusal(
                 "failed", "not_understood", f"the kubelet's answer cannot be decoded: {error}"
             ) from error
-        self._last_response[call] = (response, entries)
+        self._responses_by_call[call] = (response, entries)
         return entries
 
     def _fetch(self, method: str, deadline: float) -> bytes:
@@ -150,10 +150,10 @@ def _requested_call(poll: Poll) -> str:
 
 
 def _refusal_for(path: str, error: OSError) -> ReaderRefusal:
-    if error.errno in _ABSENT_ERRNOS:
+    if error.errno in _MISSING_ERRNOS:
         return ReaderRefusal("missing", None, path)
     if isinstance(error, UnsafeError):
         return ReaderRefusal("failed", "no_permission", str(error))
-    matching = ((reason, text) for error_type, reason, text in _CONNECT_ERRORS if isinstance(error, error_type))
-    reason, text = next(matching, ("exit_status", error.strerror or str(error)))
+    matches = ((reason, text) for error_type, reason, text in _CONNECT_ERRORS if isinstance(error, error_type))
+    reason, text = next(matches, ("exit_status", error.strerror or str(error)))
     return ReaderRefusal("failed", reason, f"{path}: {text}")

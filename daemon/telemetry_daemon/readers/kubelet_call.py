@@ -38,7 +38,7 @@ _PREFIX_BYTES = 5
 _FRAME_TYPE_OFFSET, _SETTINGS = 3, 4
 _EMPTY_REQUEST = bytes(_PREFIX_BYTES)
 _MAX_MESSAGE_LENGTH = 300
-_PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
+_PERCENT_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 _OK_STATUS = 0
 # Maps status codes of gRPC (https://github.com/grpc/grpc/blob/master/doc/statuscodes.md) to (state, reason, text).
 _STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProxyType(
@@ -53,7 +53,7 @@ _STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProx
 
 
 def call(connection: socket.socket, method: str, deadline: float) -> bytes:
-    """Return the response to a call. `deadline` is a monotonic time. Raises ReaderRefusal, OSError."""
+    """Make a call, and return the response. Raises ReaderRefusal or OSError on failure or at the monotonic `deadline`."""
     http = H2Connection(H2Configuration(client_side=True, header_encoding=None))
     http.initiate_connection()
     stream_id = http.get_next_available_stream_id()
@@ -102,7 +102,7 @@ def _receive(connection: socket.socket, response: _Response, deadline: float) ->
     connection.settimeout(_seconds_left(deadline))
     data = connection.recv(_CHUNK_BYTES)
     if len(data) > _FRAME_TYPE_OFFSET and not response.received_bytes and data[_FRAME_TYPE_OFFSET] != _SETTINGS:
-        raise _protocol_error(_quoted(data[:_MAX_MESSAGE_LENGTH]))
+        raise _protocol_error(_quote_bytes(data[:_MAX_MESSAGE_LENGTH]))
     if not data:
         text = "the connection was closed before the answer was complete: the kubelet is restarting, or another program listens on the socket"
         raise ReaderRefusal("failed", "exit_status", text)
@@ -119,7 +119,7 @@ class _Response:
     is_complete: bool = False
     unacknowledged_bytes: int = 0
     received_bytes: int = 0
-    _events: int = 0
+    _event_count: int = 0
 
     def count_received(self, received_bytes: int) -> None:
         self.received_bytes += received_bytes
@@ -128,11 +128,11 @@ class _Response:
 
     def ingest(self, event: Event) -> None:
         """Store an event's content. Raises ReaderRefusal if the call has failed."""
-        self._events += 1
-        if self._events > _MAX_EVENTS:
+        self._event_count += 1
+        if self._event_count > _MAX_EVENTS:
             raise _size_error()
         if isinstance(event, ResponseReceived | TrailersReceived):
-            self.headers.update(_headers_in_bytes(event.headers or ()))
+            self.headers.update(_byte_headers(event.headers or ()))
             self._check_headers()
         elif isinstance(event, DataReceived):
             self.body += event.data or b""
@@ -162,27 +162,27 @@ class _Response:
     def _check_headers(self) -> None:
         http_status, content_type = self.headers.get(b":status", b""), self.headers.get(b"content-type", b"")
         if http_status != b"200" or not content_type.startswith(b"application/grpc"):
-            raise _protocol_error(f"HTTP status {_quoted(http_status)}, content {_quoted(content_type)}")
+            raise _protocol_error(f"HTTP status {_quote_bytes(http_status)}, content {_quote_bytes(content_type)}")
 
     def _check_status(self) -> None:
         status = self.headers.get(b"grpc-status", b"")
         if not re.fullmatch(rb"[0-9]{1,3}", status):
-            raise _protocol_error(f"gRPC status {_quoted(status)}")
+            raise _protocol_error(f"gRPC status {_quote_bytes(status)}")
         if int(status) != _OK_STATUS:
             raise _status_refusal(int(status), self.headers.get(b"grpc-message", b""))
 
 
-def _headers_in_bytes(headers: Iterable[tuple[bytes | str, bytes | str]]) -> Iterable[tuple[bytes, bytes]]:
+def _byte_headers(headers: Iterable[tuple[bytes | str, bytes | str]]) -> Iterable[tuple[bytes, bytes]]:
     return ((name, value) for name, value in headers if isinstance(name, bytes) and isinstance(value, bytes))
 
 
 def _status_refusal(status: int, message: bytes) -> ReaderRefusal:
     state, reason, meaning = _STATUSES.get(status, ("failed", "exit_status", "the kubelet refuses"))
-    text = _PERCENT.sub(lambda match: bytes.fromhex(match[1].decode()), message[: 3 * _MAX_MESSAGE_LENGTH])
-    return ReaderRefusal(state, reason, f"{meaning} (gRPC status {status}: {_quoted(text)})")
+    text = _PERCENT_ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), message[: 3 * _MAX_MESSAGE_LENGTH])
+    return ReaderRefusal(state, reason, f"{meaning} (gRPC status {status}: {_quote_bytes(text)})")
 
 
-def _quoted(text: bytes) -> str:
+def _quote_bytes(text: bytes) -> str:
     return quote(text.decode("utf-8", "replace")) or "none"
 
 

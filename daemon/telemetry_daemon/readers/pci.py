@@ -21,12 +21,11 @@ NOT_BOUND = 0
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """An accelerator. `suspended` is None if unknown."""
+    """An accelerator on the PCI bus."""
 
     bus_id: str
     vendor: str
     class_code: int
-    suspended: bool | None
     driver: str = ""
 
     @property
@@ -65,11 +64,11 @@ def _read_device(folder: Path) -> PciDevice | None:
     if class_code >> 16 not in pci.classes and class_code >> 8 not in pci.classes:
         return None
     bus_id = folder.name.lower()
-    if (folder / "physfn").exists() or (pci.behind_bridge and ":00:" in bus_id):
+    if (folder / "physfn").exists() or (pci.behind_bridge and ":00:" in bus_id):  # virtual, or integrated
         return None
     if pci.excluded_ids and _read_hexadecimal(folder / "device") in pci.excluded_ids:
         return None
-    return PciDevice(bus_id, vendor.word, class_code, is_suspended(folder.name, folder.parent), _driver_name(folder))
+    return PciDevice(bus_id, vendor.word, class_code, _driver_name(folder))
 
 
 def _driver_name(folder: Path) -> str:
@@ -111,7 +110,7 @@ def read_machine_state(boot_id: Path = BOOT_ID_PATH, pci_devices: Path = PCI_DEV
 
 
 def _driver_binding(pci_devices: Path, bus_id: str) -> int:
-    """Return a number that changes if a driver is bound again."""
+    """Return a number that changes when a driver is bound to the device again."""
     address = bus_address(bus_id)
     if address is None:  # a plugin may return any string
         return NOT_BOUND

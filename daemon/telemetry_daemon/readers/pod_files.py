@@ -41,12 +41,12 @@ def kubelet_sockets(root: str) -> Iterator[str]:
 
 def log_folders(root: str) -> list[Plain]:
     """Return the namespace, name and UID of each pod that has a log folder."""
-    return _matched_names(f"{root}/var/log/pods", _LOG_FOLDER)
+    return _match_names(f"{root}/var/log/pods", _LOG_FOLDER)
 
 
 def log_links(root: str) -> list[Plain]:
     """Return the namespace, pod, name and ID of each container that has a log."""
-    return _matched_names(f"{root}/var/log/containers", _LOG_LINK)
+    return _match_names(f"{root}/var/log/containers", _LOG_LINK)
 
 
 def pod_uids_with_cgroup(root: str) -> list[Plain] | None:
@@ -71,17 +71,16 @@ def render_nodes(root: str) -> list[Plain]:
 
 def _pod_uids_in(folder: str, names: list[str]) -> list[Plain] | None:
     """Return the UIDs of the pods with a cgroup in the folder, or None if unknown."""
-    names = list(names)
-    for name in names:
-        if _QOS_CLASS.fullmatch(name):
-            subfolder_names = _entry_names(f"{folder}/{name}")
-            if subfolder_names is None:
-                return None
-            names += subfolder_names
-    return sorted({match["uid"].replace("_", "-") for name in names if (match := _POD_CGROUP.fullmatch(name))})
+    pod_names = list(names)
+    for name in filter(_QOS_CLASS.fullmatch, names):
+        subfolder_names = _entry_names(f"{folder}/{name}")
+        if subfolder_names is None:
+            return None
+        pod_names += subfolder_names
+    return sorted({match["uid"].replace("_", "-") for name in pod_names if (match := _POD_CGROUP.fullmatch(name))})
 
 
-def _matched_names(folder: str, pattern: re.Pattern[str]) -> list[Plain]:
+def _match_names(folder: str, pattern: re.Pattern[str]) -> list[Plain]:
     matches = (pattern.fullmatch(name) for name in sorted(_entry_names(folder) or ()))
     return [match.groupdict() for match in matches if match]
 

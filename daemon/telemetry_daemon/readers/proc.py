@@ -1,4 +1,4 @@
-"""Reads the details of the processes on cards from /proc."""
+"""Reads details of the processes that use cards, from /proc."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VARIABLES = (
     *("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "FLUX_TASK_RANK"),
 )
 # Reading a process with 63 open files takes half a millisecond.
-_MAX_READ_PER_POLL = 8
+_MAX_READS_PER_POLL = 8
 # A process: (PID as a string, start time in clock ticks).
 ProcessKey = tuple[str, int]
 _GETENT_DEADLINE_SECONDS = 1.0
@@ -39,12 +39,12 @@ _RETRY_SECONDS = 600.0
 _MAX_PASSWD_BYTES = 8 << 20
 _MAX_CACHED_USERS = 4096
 # The initial PID namespace, in which the driver's PIDs are valid.
-FIRST_NAMESPACE = "pid:[4026531836]"
+INITIAL_NAMESPACE = "pid:[4026531836]"
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # A driver's process list may be this old, so its PIDs may belong to processes that have exited since.
 _LIST_AGE_SECONDS = 600.0
 # Shows that /proc was read, even if no process uses a card.
-_PROC_READ = Output("/proc", status=0)
+_PROC_OUTPUT = Output("/proc", status=0)
 _OTHER_NAMESPACE = (
     "the driver's PIDs are not valid in this container's PID namespace: use the host's PID namespace (hostPID), or "
     "mount the host's / and set `path` to the mount point"
@@ -69,7 +69,7 @@ def start_ticks(folder: str) -> int | None:
             content = os.read(descriptor, _MAX_STAT_LENGTH)  # the kernel returns the whole file at once
         finally:
             os.close(descriptor)
-        # The bracketed process name may contain spaces and brackets.
+        # The process name in parentheses may contain spaces and parentheses.
         return int(content[content.rindex(b")") :].split(None, 21)[20])
     except (OSError, ValueError, LookupError):  # the process has exited or is hidden
         return None
@@ -136,57 +136,59 @@ class OpenCards:
     """Reads which cards each process has open."""
 
     def __init__(self) -> None:
-        self._clients: dict[ProcessKey, tuple[DriverClient, ...]] = {}
-        self._without_card: set[ProcessKey] = set()
+        self._clients_by_key: dict[ProcessKey, tuple[DriverClient, ...]] = {}
+        self._keys_without_card: set[ProcessKey] = set()
 
     def read(self, proc: str, processes: Collection[ProcessKey]) -> dict[ProcessKey, list[Plain]]:
         """Return each process's memory on the cards that it has open."""
-        self._without_card.intersection_update(processes)
-        self._clients = {key: clients for key, clients in self._clients.items() if key in processes}
-        unread = [key for key in processes if key not in self._without_card and key not in self._clients]
-        for key in [*unread, *self._clients][:_MAX_READ_PER_POLL]:
+        self._keys_without_card.intersection_update(processes)
+        self._clients_by_key = {key: clients for key, clients in self._clients_by_key.items() if key in processes}
+        unread = [key for key in processes if key not in self._keys_without_card and key not in self._clients_by_key]
+        for key in [*unread, *self._clients_by_key][:_MAX_READS_PER_POLL]:
             clients = tuple(parse_clients(card_fdinfo_texts(f"{proc}/{key[0]}")))
-            if self._clients.pop(key, clients):
-                self._clients[key] = clients
+            previous_clients = self._clients_by_key.pop(key, ())
+            if clients or previous_clients:
+                self._clients_by_key[key] = clients  # at the end, so that the next poll reads other processes first
             else:
-                self._without_card.add(key)
+                self._keys_without_card.add(key)
         return self._memory_by_process()
 
     def _memory_by_process(self) -> dict[ProcessKey, list[Plain]]:
-        counted: set[tuple[str, str]] = set()
+        counted_clients: set[tuple[str, str]] = set()
         memory_by_process = {}
-        for key in sorted(self._clients):
-            clients = {(client.bus_id, client.client_id): client for client in self._clients[key]}
-            if memory := memory_by_card(client for identity, client in clients.items() if identity not in counted):
+        for key in sorted(self._clients_by_key):
+            clients = {(client.bus_id, client.client_id): client for client in self._clients_by_key[key]}
+            new_clients = (client for identity, client in clients.items() if identity not in counted_clients)
+            if memory := memory_by_card(new_clients):
                 memory_by_process[key] = memory
-            counted |= clients.keys()
+            counted_clients |= clients.keys()
         return memory_by_process
 
 
 class UserNames:
-    """The names of users by UID."""
+    """Looks up and caches the names of users."""
 
     def __init__(self, root: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._root = root
         self._clock = clock
-        self._name_by_uid: dict[int, str] = {}
+        self._names_by_uid: dict[int, str] = {}
         self._retry_times: dict[int, float] = {}
 
     def look_up(self, uids: Iterable[int]) -> None:
-        """Look up the names of unknown UIDs."""
+        """Look up the names of UIDs that are not cached."""
         now = self._clock()
-        unknown = {uid for uid in uids if uid not in self._name_by_uid and self._retry_times.get(uid, 0.0) <= now}
+        unknown = {uid for uid in uids if uid not in self._names_by_uid and self._retry_times.get(uid, 0.0) <= now}
         if not unknown:
             return
-        if len(self._name_by_uid) + len(self._retry_times) + len(unknown) > _MAX_CACHED_USERS:
-            self._name_by_uid.clear()
+        if len(self._names_by_uid) + len(self._retry_times) + len(unknown) > _MAX_CACHED_USERS:
+            self._names_by_uid.clear()
             self._retry_times.clear()
-        self._name_by_uid.update((uid, name) for uid, name in self._read_names(sorted(unknown)) if uid in unknown)
-        self._retry_times.update((uid, now + _RETRY_SECONDS) for uid in unknown - self._name_by_uid.keys())
+        self._names_by_uid.update((uid, name) for uid, name in self._read_names(sorted(unknown)) if uid in unknown)
+        self._retry_times.update((uid, now + _RETRY_SECONDS) for uid in unknown - self._names_by_uid.keys())
 
     def name(self, uid: int) -> str:
         """Return the user's name, or else the UID as a string."""
-        return self._name_by_uid.get(uid, str(uid))
+        return self._names_by_uid.get(uid, str(uid))
 
     def _read_names(self, uids: list[int]) -> Iterator[tuple[int, str]]:
         try:
@@ -224,25 +226,25 @@ class ProcReader(Reader):
     ) -> None:
         self._proc = f"{root.rstrip('/')}/proc"
         # If a root is configured, its /proc belongs to the host and has the PIDs that the driver uses.
-        self._is_this_machine = not root
+        self._uses_own_proc = not root
         self._reads_environment = environment
         self._users = UserNames(root)
         self._open_cards = OpenCards()
         self._clock = clock
-        self._process_by_pid: dict[int, _KnownProcess] = {}
+        self._processes_by_pid: dict[int, _KnownProcess] = {}
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
         """Return one output for each process."""
         start, cpu_start = ReadStart(), time.thread_time()
         failure = self._access_failure()
-        outputs = () if failure is not None else (_PROC_READ, *self._read_processes(targets.pids[:MAX_PROCESSES]))
-        return start.capture("proc", poll, outputs, failure, time.thread_time() - cpu_start)
+        outputs = () if failure is not None else (_PROC_OUTPUT, *self._read_processes(targets.pids[:MAX_PROCESSES]))
+        return start.create_capture("proc", poll, outputs, failure, time.thread_time() - cpu_start)
 
     def _access_failure(self) -> Failure | None:
-        failure = self._namespace_failure() if self._is_this_machine else None
+        failure = self._namespace_failure() if self._uses_own_proc else None
         if failure is not None:
             return failure
-        if not Path(self._proc, "1").is_dir() and not self._is_this_machine:
+        if not Path(self._proc, "1").is_dir() and not self._uses_own_proc:
             return Failure("missing", None, f"{self._proc} has no processes: is the host's / mounted there?")
         # Process 1 always exists. If it cannot be read, it is hidden.
         is_hidden = start_ticks(f"{self._proc}/1") is None
@@ -253,26 +255,26 @@ class ProcReader(Reader):
             namespace = os.readlink(f"{self._proc}/self/ns/pid")  # noqa: PTH115  # pathlib is slower, and each poll does this
         except OSError as error:
             return Failure("failed", "internal", f"{self._proc}/self/ns/pid: {error.strerror}")
-        return None if namespace == FIRST_NAMESPACE else Failure("not_supported", None, _OTHER_NAMESPACE)
+        return None if namespace == INITIAL_NAMESPACE else Failure("not_supported", None, _OTHER_NAMESPACE)
 
     def _read_processes(self, pids: Iterable[int]) -> tuple[Output, ...]:
         now = self._clock()
         new_processes: list[tuple[int, dict[str, Plain], int]] = []
         processes: dict[int, _KnownProcess] = {}
         for pid in pids:
-            processes[pid] = process = self._known_process(pid, now)
+            processes[pid] = process = self._update_process(pid, now)
             if process.output is None and process.ticks and (details := self._read_details(pid, process.ticks)):
                 new_processes.append((pid, *details))
         self._users.look_up(uid for *_, uid in new_processes)
         for pid, data, uid in new_processes:
             output = Output(str(pid), status=0, data={**data, "user": self._users.name(uid)})
             processes[pid] = replace(processes[pid], output=output)
-        self._process_by_pid = processes
+        self._processes_by_pid = processes
         return self._with_open_cards([process for process in processes.values() if process.valid_from <= now])
 
-    def _known_process(self, pid: int, now: float) -> _KnownProcess:
-        """Return a known process. Its previous output is kept while it is valid."""
-        previous, folder = self._process_by_pid.get(pid), f"{self._proc}/{pid}"
+    def _update_process(self, pid: int, now: float) -> _KnownProcess:
+        """Return the process with this PID. Keep its previous output while the PID belongs to the same process."""
+        previous, folder = self._processes_by_pid.get(pid), f"{self._proc}/{pid}"
         state = folder_state(folder)
         if previous is not None and state == previous.state and (previous.output is not None or state is None):
             return previous

@@ -17,14 +17,14 @@ from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_parsers.model import Failure
 from telemetry_parsers.states import BUSY
 
-_NOTE = re.compile(r"([0-9]{1,10}) ([0-9]{1,10}) ([a-z0-9-]{1,64})\n\Z")
+_NOTE_PATTERN = re.compile(r"([0-9]{1,10}) ([0-9]{1,10}) ([a-z0-9-]{1,64})\n\Z")
 _MAX_NOTE_LENGTH = 100
 _MAX_COMMAND_LENGTH = 60
-_SKIPPED = "this poll is skipped; the next poll runs as scheduled"
+_SKIPPED_TEXT = "this poll is skipped; the next poll runs as scheduled"
 _PAUSE_SECONDS = 0.05
 _FOLDER_MODE = 0o700
 # These errors show that a folder cannot be used for locks.
-_UNUSABLE = frozenset(
+_UNUSABLE_FOLDER_ERRNOS = frozenset(
     {
         errno.EACCES,
         errno.EPERM,
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 def write_holder_note(descriptor: int, source: str, tool_pid: int = 0) -> None:
-    """Write the PIDs of this process and of the tool. Before the tool starts, its PID is 0."""
+    """Write the PIDs of this process and of the tool to the lock file. Before the tool starts, `tool_pid` is 0."""
     with contextlib.suppress(OSError):  # the lock also works without this note
         text = f"{os.getpid()} {tool_pid} {source}\n".encode()
         os.pwrite(descriptor, text.ljust(_MAX_NOTE_LENGTH)[:_MAX_NOTE_LENGTH], 0)
@@ -51,17 +51,17 @@ def write_holder_note(descriptor: int, source: str, tool_pid: int = 0) -> None:
 
 def holder_text(descriptor: int) -> str:
     """Return a description of the process that holds the lock."""
-    note = _NOTE.match(os.pread(descriptor, _MAX_NOTE_LENGTH, 0).rstrip(b" ").decode(errors="replace"))
+    note = _NOTE_PATTERN.match(os.pread(descriptor, _MAX_NOTE_LENGTH, 0).rstrip(b" ").decode(errors="replace"))
     if note is None:
-        return _SKIPPED
+        return _SKIPPED_TEXT
     holder_pid, tool_pid, source = int(note[1]), int(note[2]), note[3]
     age_text = f"for {max(0.0, time.time() - os.fstat(descriptor).st_mtime):.0f} s"
     process_text = f"process {tool_pid}, {age_text}" if tool_pid else age_text
     if holder_pid == os.getpid():
-        return f"this daemon's source {source} ({process_text}); {_SKIPPED}"
+        return f"this daemon's source {source} ({process_text}); {_SKIPPED_TEXT}"
     command_text = _telemetry_command(holder_pid)
     if command_text is not None:
-        return f"{command_text} (process {holder_pid}), source {source} ({process_text}); {_SKIPPED}"
+        return f"{command_text} (process {holder_pid}), source {source} ({process_text}); {_SKIPPED_TEXT}"
     child_text = f"process {tool_pid}" if tool_pid else "a process"
     return (
         f"{child_text}, started for source {source} by a telemetry process that has exited, has been running "
@@ -94,7 +94,7 @@ class HeldLock:
         self.write_holder(0)
 
     def write_holder(self, tool_pid: int) -> None:
-        """Write the PID of the tool into the lock file."""
+        """Write the PIDs of this process and of the tool to the lock file."""
         if self.descriptor is not None:
             write_holder_note(self.descriptor, self._source, tool_pid)
 
@@ -106,7 +106,7 @@ class HeldLock:
         self.close()
 
     def close(self) -> None:
-        """Close the lock file. If a child is still running, it keeps the lock."""
+        """Close the lock file. A running child that inherited the descriptor keeps the lock."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
@@ -121,7 +121,7 @@ class ToolLocks:
         self._has_warned = False
 
     def acquire(self, tool: str, deadline: float, closing: threading.Event) -> HeldLock:
-        """Wait for a tool's lock until the monotonic time `deadline`. Raises ToolBusyError."""
+        """Wait for a tool's lock. Raises ToolBusyError at the monotonic time `deadline`, or if `closing` is set."""
         while True:
             try:
                 return self._try_lock(tool)
@@ -150,7 +150,7 @@ class ToolLocks:
         except BlockingIOError:
             raise
         except OSError as error:
-            if error.errno not in _UNUSABLE:
+            if error.errno not in _UNUSABLE_FOLDER_ERRNOS:
                 raise
             self._warn_once(folder, error)
             return None

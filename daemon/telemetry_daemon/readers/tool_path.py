@@ -14,7 +14,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool's file. It must not be run if `distrust_reason` is not empty."""
+    """A tool's file. If `distrust_reason` is not empty, the file must not be run."""
 
     name: str
     path: str
@@ -26,10 +26,10 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolSearch:
-    """Searches for a source's tools at the configured path, or else on PATH and in `folders`."""
+    """Searches for a source's tools at the configured `path` or, if it is empty, on PATH and in `folders`."""
 
     source: str
-    configured: str
+    path: str
     search_path: str
     folders: tuple[str, ...]
 
@@ -41,14 +41,14 @@ class ToolSearch:
 
     def missing_text(self, name: str) -> str:
         """Return an error message for a missing tool, with a remedy."""
-        if self.configured:
-            return f"{self.configured} is not a file; correct sources.{self.source}.path, or leave it empty to search"
-        where = f"PATH{_folders_text(self.folders)}"
-        return f"{name} was not found on {where}; install it, or set sources.{self.source}.path"
+        if self.path:
+            return f"{self.path} is not a file; correct sources.{self.source}.path, or leave it empty to search"
+        places = f"PATH{_folders_text(self.folders)}"
+        return f"{name} was not found on {places}; install it, or set sources.{self.source}.path"
 
     def _candidate_paths(self, name: str) -> Iterable[str]:
-        if self.configured:
-            return [str(Path(self.configured).absolute())]
+        if self.path:
+            return [str(Path(self.path).absolute())]
         if "/" in name:
             return [name]
         folders = [

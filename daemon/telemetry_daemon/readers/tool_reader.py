@@ -55,7 +55,7 @@ class _PollResults:
 
 @dataclass(frozen=True, slots=True)
 class _PlannedRun:
-    line: str
+    command: str
     target: str
     launch_request: LaunchRequest
     lock: HeldLock
@@ -65,14 +65,14 @@ class _PlannedRun:
 class _Leftover:
     """A process that did not exit and still holds the lock."""
 
-    planned: _PlannedRun
+    planned_run: _PlannedRun
     process: Process
     started_at: float
     is_cpu_counted: bool
 
     def failure(self) -> Failure:
         """Return the failure to report until the process exits."""
-        return stuck_failure(self.planned.line, self.process.pid, time.monotonic() - self.started_at)
+        return stuck_failure(self.planned_run.command, self.process.pid, time.monotonic() - self.started_at)
 
 
 class CommandReader:
@@ -109,7 +109,7 @@ class CommandReader:
             self._read_locked(poll, targets, results)
         except _PollFailedError as error:
             failure = error.failure
-        return start.capture(self._source, poll, tuple(results.outputs), failure, results.cpu_seconds)
+        return start.create_capture(self._source, poll, tuple(results.outputs), failure, results.cpu_seconds)
 
     def capture_if_missing(self, poll: Poll) -> Capture | None:
         """Return a failed capture if the tool is missing, else None."""
@@ -117,7 +117,7 @@ class CommandReader:
         if not isinstance(poll.request, Command) or self._closing.is_set() or self._leftover is not None:
             return None
         failure = self._missing_failure(poll.request)
-        return None if failure is None else start.capture(self._source, poll, (), failure, 0.0)
+        return None if failure is None else start.create_capture(self._source, poll, (), failure, 0.0)
 
     def reject(self, capture: Capture) -> bool:
         """Reject the capture's command line, and return whether another can be tried."""
@@ -138,7 +138,7 @@ class CommandReader:
                 if not reap_group(self._leftover.process, 0.0):
                     self._leftover_pids = (self._leftover.process.pid,)
                 self._leftover.process.close()
-                self._leftover.planned.lock.close()
+                self._leftover.planned_run.lock.close()
                 self._leftover = None
         finally:
             self._read_lock.release()
@@ -164,15 +164,15 @@ class CommandReader:
         self._raise_if_closed()
         self._reap_leftover(results)
         choice = self._choose_command(request)
-        lines = _command_lines(request, choice, targets)
+        command_lines = _command_lines(request, choice, targets)
         lock = self._acquire_lock(choice, results)
         try:
-            for target, line in lines:
-                self._run_once(self._plan_run(request, choice, target, line, lock), request, results)
+            for target, command_line in command_lines:
+                self._run_once(self._plan_run(request, choice, target, command_line, lock), request, results)
         finally:
             if self._leftover is None:
                 lock.release()
-        if len(results.failed_targets) == len(lines):
+        if len(results.failed_targets) == len(command_lines):
             results.outputs = [output for _, output in results.failed_targets]
             raise _PollFailedError(results.failed_targets[0][0])
 
@@ -191,7 +191,7 @@ class CommandReader:
         if not leftover.is_cpu_counted:
             results.cpu_seconds += leftover.process.reap().cpu_seconds
         leftover.process.close()
-        leftover.planned.lock.release()
+        leftover.planned_run.lock.release()
         self._leftover = None
 
     def _choose_command(self, request: Command) -> ChosenCommand:
@@ -228,47 +228,49 @@ class CommandReader:
         return f"{self._source}-{choice.tool.name}" if self._path else choice.tool.name
 
     def _plan_run(
-        self, request: Command, choice: ChosenCommand, target: str, line: tuple[str, ...], lock: HeldLock
+        self, request: Command, choice: ChosenCommand, target: str, command_line: tuple[str, ...], lock: HeldLock
     ) -> _PlannedRun:
         inherited = () if lock.descriptor is None else (lock.descriptor,)
-        launch_request = LaunchRequest(choice.tool.path, line[1:], self._environment | dict(request.env), inherited)
-        return _PlannedRun(shlex.join(line), target, launch_request, lock)
+        environment = self._environment | dict(request.env)
+        launch_request = LaunchRequest(choice.tool.path, command_line[1:], environment, inherited)
+        return _PlannedRun(shlex.join(command_line), target, launch_request, lock)
 
-    def _run_once(self, planned: _PlannedRun, request: Command, results: _PollResults) -> None:
+    def _run_once(self, planned_run: _PlannedRun, request: Command, results: _PollResults) -> None:
         """Run the tool once. Raises _PollFailedError if later runs would fail, too."""
-        self._raise_if_late(planned, results)
-        process = self._start_tool(planned)
-        planned.lock.write_holder(process.pid)
+        self._raise_if_cannot_start(planned_run, results)
+        process = self._start_tool(planned_run)
+        planned_run.lock.write_holder(process.pid)
         started_at = time.monotonic()
         run = supervise(process, results.ends_at, self._closing, self._limits, request.on_deadline)
         results.cpu_seconds += run.exit_info.cpu_seconds if run.exit_info else 0.0
-        leftover = None if run.is_group_gone else _Leftover(planned, process, started_at, run.exit_info is not None)
+        leftover = None if run.is_group_gone else _Leftover(planned_run, process, started_at, run.exit_info is not None)
         self._leftover = leftover
         if leftover is None:
             process.close()
-        failure = failure_of(run, planned.line, results.deadline_seconds, self._limits)
+        command, target = planned_run.command, planned_run.target
+        failure = failure_of(run, command, results.deadline_seconds, self._limits)
         if failure is None:
-            results.outputs.append(output_of(run, planned.line, planned.target))
+            results.outputs.append(output_of(run, command, target))
         elif leftover is None and failure.reason in _TARGET_FAILURES:
-            results.outputs.append(failed_output(run, planned.line, planned.target, failure))
-            results.failed_targets.append((failure, diagnostic_output(run, planned.line, planned.target)))
+            results.outputs.append(failed_output(run, command, target, failure))
+            results.failed_targets.append((failure, diagnostic_output(run, command, target)))
         else:
-            results.outputs.append(diagnostic_output(run, planned.line, planned.target))
+            results.outputs.append(diagnostic_output(run, command, target))
             raise _PollFailedError(failure if leftover is None or _is_abandoned(run, request) else leftover.failure())
 
-    def _raise_if_late(self, planned_run: _PlannedRun, results: _PollResults) -> None:
+    def _raise_if_cannot_start(self, planned_run: _PlannedRun, results: _PollResults) -> None:
         if self._leftover is not None:
             raise _PollFailedError(self._leftover.failure())
         if time.monotonic() >= results.ends_at:
-            text = f"{planned_run.line}: the deadline of {results.deadline_seconds:g} s passed before the command could start"
-            raise _PollFailedError(new_failure("timeout", text))
+            text = f"the deadline of {results.deadline_seconds:g} s passed before the command could start"
+            raise _PollFailedError(new_failure("timeout", f"{planned_run.command}: {text}"))
 
-    def _start_tool(self, planned: _PlannedRun) -> Process:
+    def _start_tool(self, planned_run: _PlannedRun) -> Process:
         try:
-            return self._launch(planned.launch_request)
+            return self._launch(planned_run.launch_request)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            exists = Path(planned.launch_request.executable).exists()
-            raise _PollFailedError(launch_failure(error, planned.launch_request.executable, exists=exists)) from error
+            executable = planned_run.launch_request.executable
+            raise _PollFailedError(launch_failure(error, executable, exists=Path(executable).exists())) from error
 
 
 def _not_found_failure(request: Command, search: ToolSearch) -> Failure:
@@ -281,14 +283,14 @@ def _is_abandoned(run: RunResult, request: Command) -> bool:
 
 def _command_lines(request: Command, choice: ChosenCommand, targets: Targets) -> list[tuple[str, tuple[str, ...]]]:
     if request.per is None:
-        return [("", choice.line)]
+        return [("", choice.command_line)]
     names = targets.cards if request.per == "card" else targets.devices
     if not names:
         raise _PollFailedError(
             Failure("no_devices", None, f"{choice.tool.name}: the inventory contains no {request.per}")
         )
     placeholder = "{" + request.per + "}"
-    return [(name, tuple(part.replace(placeholder, name) for part in choice.line)) for name in names]
+    return [(name, tuple(part.replace(placeholder, name) for part in choice.command_line)) for name in names]
 
 
 def _tool_environment(environment: Mapping[str, str]) -> dict[str, str]:

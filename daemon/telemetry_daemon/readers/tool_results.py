@@ -23,25 +23,25 @@ def new_failure(reason: Reason, text: str) -> Failure:
     return Failure("failed", reason, text)
 
 
-def failure_of(run: RunResult, line: str, deadline: float, limits: RunLimits) -> Failure | None:
+def failure_of(run: RunResult, command: str, deadline_seconds: float, limits: RunLimits) -> Failure | None:
     """Return the failure of a run, or None if its output can be parsed."""
     if run.cause == "exited":
-        status = run.exit_info.status if run.exit_info else None
-        if status is None or status >= 0:
+        if run.status is None or run.status >= 0:
             return None
-        return new_failure("killed", f"{line} was killed by {signal_name(-status)}")
+        return new_failure("killed", f"{command} was killed by {signal_name(-run.status)}")
     if run.cause == "closed":
-        return Failure("disabled", None, f"{line} was interrupted, because the reader was closed")
+        return Failure("disabled", None, f"{command} was interrupted, because the reader was closed")
     if run.cause == "too_much_output":
         mebibytes = limits.output_bytes / (1 << 20)
-        return new_failure("too_much_output", f"{line} printed more than {mebibytes:g} MiB and was killed")
+        return new_failure("too_much_output", f"{command} printed more than {mebibytes:g} MiB and was killed")
     consequence = "killed" if run.is_group_gone else "left running"
-    return new_failure("timeout", f"{line} did not exit within {deadline:g} s and was {consequence}")
+    return new_failure("timeout", f"{command} did not exit within {deadline_seconds:g} s and was {consequence}")
 
 
-def stuck_failure(line: str, pid: int, seconds: float) -> Failure:
+def stuck_failure(command: str, pid: int, seconds: float) -> Failure:
     """Return the failure to report while an earlier run has not exited."""
-    return Failure("stuck", None, f"{line} (process {pid}) has not exited for {seconds:.0f} s; no new run is started")
+    text = f"{command} (process {pid}) has not exited for {seconds:.0f} s; no new run is started"
+    return Failure("stuck", None, text)
 
 
 def launch_failure(error: Exception, path: str, *, exists: bool) -> Failure:
@@ -60,26 +60,21 @@ def launch_failure(error: Exception, path: str, *, exists: bool) -> Failure:
     return new_failure("internal", text)
 
 
-def output_of(run: RunResult, line: str, target: str) -> Output:
+def output_of(run: RunResult, command: str, target: str) -> Output:
     """Return the output of a run, without an incomplete last line."""
     stdout = run.stdout[: run.stdout.rfind(b"\n") + 1] if run.is_cut else run.stdout
-    return Output(line, target, _text(stdout), _text(run.stderr), run.exit_info.status if run.exit_info else None)
+    return Output(command, target, _text(stdout), _text(run.stderr), run.status)
 
 
-def diagnostic_output(run: RunResult, line: str, target: str) -> Output:
+def diagnostic_output(run: RunResult, command: str, target: str) -> Output:
     """Return the beginning of a failed run's output, for diagnosis."""
-    return Output(
-        line,
-        target,
-        _text(run.stdout[:_DIAGNOSTIC_BYTES]),
-        _text(run.stderr[:_DIAGNOSTIC_BYTES]),
-        run.exit_info.status if run.exit_info else None,
-    )
+    stdout, stderr = _text(run.stdout[:_DIAGNOSTIC_BYTES]), _text(run.stderr[:_DIAGNOSTIC_BYTES])
+    return Output(command, target, stdout, stderr, run.status)
 
 
-def failed_output(run: RunResult, line: str, target: str, failure: Failure) -> Output:
+def failed_output(run: RunResult, command: str, target: str, failure: Failure) -> Output:
     """Return an output that contains only the failure's text, as stderr."""
-    return Output(line, target, "", failure.text, run.exit_info.status if run.exit_info else None)
+    return Output(command, target, "", failure.text, run.status)
 
 
 def _text(raw: bytes) -> str:
@@ -90,13 +85,13 @@ def _text(raw: bytes) -> str:
 class ChosenCommand:
     """A command line to run, and its tool's file."""
 
-    line: tuple[str, ...]
+    command_line: tuple[str, ...]
     tool: Tool
 
 
 @dataclass(slots=True)
-class _RejectedLines:
-    """All command lines before `start_index` are rejected."""
+class _ChoiceState:
+    """The choice for one request. Command lines before `start_index` are rejected until the monotonic time `until`."""
 
     tools: tuple[Tool | None, ...]
     start_index: int = 0
@@ -109,33 +104,33 @@ class CommandLineChooser:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._rejected: dict[Command, _RejectedLines] = {}
+        self._states_by_request: dict[Command, _ChoiceState] = {}
 
     def choose(self, request: Command, find: Callable[[str], Tool | None]) -> ChosenCommand | None:
-        """Return the first command line that may be tried, or None."""
+        """Return the first command line that is not rejected and whose tool exists, or None."""
         names = dict.fromkeys(line[0] for line in request.alternatives)
         tools_by_name = {name: find(name) for name in names}
         tools = tuple(tools_by_name[line[0]] for line in request.alternatives)
-        rejected = self._rejected.get(request)
-        if rejected is None or rejected.tools != tools or (rejected.start_index and self._clock() >= rejected.until):
-            rejected = self._rejected[request] = _RejectedLines(tools)
-        for index in range(rejected.start_index, len(tools)):
+        state = self._states_by_request.get(request)
+        if state is None or state.tools != tools or (state.start_index and self._clock() >= state.until):
+            state = self._states_by_request[request] = _ChoiceState(tools)
+        for index in range(state.start_index, len(tools)):
             tool = tools[index]
             if tool is not None:
-                rejected.last_used_index = index
+                state.last_used_index = index
                 return ChosenCommand(request.alternatives[index], tool)
         return None
 
     def reject(self, request: Command) -> bool:
         """Reject the last used command line, and return whether another can be tried."""
-        rejected = self._rejected.get(request)
-        if rejected is None:
+        state = self._states_by_request.get(request)
+        if state is None:
             return False
-        has_alternative = any(tool is not None for tool in rejected.tools[rejected.last_used_index + 1 :])
-        rejected.start_index = rejected.last_used_index + 1 if has_alternative else 0
-        rejected.until = self._clock() + _REJECTED_SECONDS
+        has_alternative = any(tool is not None for tool in state.tools[state.last_used_index + 1 :])
+        state.start_index = state.last_used_index + 1 if has_alternative else 0
+        state.until = self._clock() + _REJECTED_SECONDS
         return has_alternative
 
     def forget(self, request: Command) -> None:
         """Forget the rejected command lines of a request."""
-        self._rejected.pop(request, None)
+        self._states_by_request.pop(request, None)

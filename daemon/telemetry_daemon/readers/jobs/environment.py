@@ -11,13 +11,13 @@ MAX_DEVICES = 256
 _MAX_VALUE_LENGTH = 256
 _MAX_ID_LENGTH = 128
 _UUID_PREFIXES = ("GPU-", "MIG-")
-# These values mean "no device".
-_NO_DEVICE = frozenset({"", "-1", "none", "void", "nodevfiles", "all"})
+# These values are not names of devices.
+_NOT_A_DEVICE = frozenset({"", "-1", "none", "void", "nodevfiles", "all"})
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A scheduler's job. `name` is the ID that users see."""
+    """A scheduler's job. `name` is the ID that users see, and `sluid` is Slurm's unique ID."""
 
     scheduler: str
     id: str
@@ -34,7 +34,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class _VariableNames:
-    """A scheduler's environment variables, by field of a job."""
+    """The names of a scheduler's environment variables for each field of `Job`."""
 
     scheduler: str
     id: tuple[str, ...]
@@ -60,7 +60,7 @@ _SCHEDULERS = (
         partition=("SLURM_JOB_PARTITION",),
         devices=("SLURM_JOB_GPUS", *_DEVICE_VARIABLES),
     ),
-    # Our PBS hook sets more variables than PBS does.
+    # Our PBS hook sets some of these variables, which PBS itself does not set.
     _VariableNames(
         "pbs",
         id=("PBS_JOBID",),
@@ -82,7 +82,7 @@ _SCHEDULERS = (
 )
 
 
-def job_of(environment: Mapping[str, str]) -> Job | None:
+def find_job(environment: Mapping[str, str]) -> Job | None:
     """Return the job of the first scheduler whose job ID is set, or None."""
     for variables in _SCHEDULERS:
         job_id = _first_value(environment, variables.id)
@@ -92,12 +92,13 @@ def job_of(environment: Mapping[str, str]) -> Job | None:
 
 
 def _create_job(job_id: str, variables: _VariableNames, environment: Mapping[str, str]) -> Job:
+    is_slurm = variables.scheduler == "slurm"
     return Job(
         scheduler=variables.scheduler,
         id=job_id,
-        name=_slurm_display_id(environment) or job_id if variables.scheduler == "slurm" else job_id,
+        name=(_slurm_display_id(environment) if is_slurm else "") or job_id,
         job_name=_first_value(environment, variables.job_name),
-        sluid=_first_value(environment, ("SLURM_JOB_SLUID",)) if variables.scheduler == "slurm" else "",
+        sluid=_first_value(environment, ("SLURM_JOB_SLUID",)) if is_slurm else "",
         run=_first_value(environment, variables.run),
         user=_first_value(environment, variables.user),
         uid=_first_value(environment, variables.uid),
@@ -121,14 +122,14 @@ def _slurm_display_id(environment: Mapping[str, str]) -> str:
 
 
 def _first_value(environment: Mapping[str, str], names: tuple[str, ...]) -> str:
-    """Return the first variable with a value, as a short printable line."""
+    """Return the value of the first variable that is set, without unprintable characters and shortened."""
     values = (environment.get(name, "").strip() for name in names)
     value = next(filter(None, values), "")[:_MAX_VALUE_LENGTH]
     return value if value.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in value)
 
 
 def _first_devices(environment: Mapping[str, str], variables: _VariableNames) -> tuple[str, ...]:
-    """Return the first list of UUIDs or, without UUIDs, the first list of devices."""
+    """Return the devices of the first variable that lists only UUIDs, or else of the first that lists devices."""
     device_lists = [devices for name in variables.devices if (devices := _parse_devices(environment.get(name, "")))]
     uuid_lists = [devices for devices in device_lists if all(device.startswith(_UUID_PREFIXES) for device in devices)]
     return next(iter(uuid_lists or device_lists), ())
@@ -148,7 +149,7 @@ def _expand_range(range_text: str) -> Iterator[str]:
     first, dash, last = range_text.partition("-")
     if dash and _is_number(first) and _is_number(last) and len(range_text) <= len("9999-9999"):
         yield from map(str, range(int(first), min(int(last), int(first) + MAX_DEVICES) + 1))
-    elif range_text.lower() not in _NO_DEVICE and range_text.isprintable() and len(range_text) <= _MAX_VALUE_LENGTH:
+    elif range_text.lower() not in _NOT_A_DEVICE and range_text.isprintable() and len(range_text) <= _MAX_VALUE_LENGTH:
         yield range_text
 
 

@@ -16,7 +16,7 @@ MAX_FILES = 10_000
 MAX_BYTES = 64 << 10
 SUFFIX = ".json"
 BOOT_ID_PATH = "proc/sys/kernel/random/boot_id"
-# Files of ended jobs may be removed at this age.
+# Files of ended jobs may be removed at this age, or earlier if the folder is full.
 _KEPT_SECONDS = 3_600.0
 _KEPT_IF_FULL_SECONDS = 60.0
 # Reading this many files takes a fraction of a hook's time limit.
@@ -37,7 +37,7 @@ def file_name(scheduler: str, job_id: str) -> str:
 
 
 def record_start(folder: OwnFolder, job: Job, now: float) -> None:
-    """Write the file of a started job. Raises OSError, TooManyFilesError."""
+    """Write the file of a started job. Raises OSError if this fails, and TooManyFilesError."""
     name = file_name(job.scheduler, job.id)
     record = _new_record(job, now)
     previous = _read_record(folder, name)
@@ -49,13 +49,13 @@ def record_start(folder: OwnFolder, job: Job, now: float) -> None:
 
 
 def record_end(folder: OwnFolder, job: Job, now: float) -> None:
-    """Mark a job as ended, unless it was started again. Raises OSError."""
+    """Mark a job as ended, unless a later run of the job has started. Raises OSError if this fails."""
     name = file_name(job.scheduler, job.id)
     previous = _read_record(folder, name)
     if not previous or previous.get("ended") is not None or _is_later_run(str(previous.get("run", "")), job.run):
         return
     folder.replace_for_group(name, _encode({**previous, "ended": now}))
-    _remove_old(folder, now - _KEPT_SECONDS)
+    _remove_old_files(folder, now - _KEPT_SECONDS)
 
 
 def _new_record(job: Job, now: float) -> dict[str, object]:
@@ -89,7 +89,7 @@ def _encode(record: Mapping[str, object]) -> bytes:
 
 
 def _read_record(folder: OwnFolder, name: str) -> dict[str, object]:
-    """Return the content of a record. It is empty if the record is missing or invalid."""
+    """Return the content of a record, or {} if the record is missing or invalid."""
     try:
         record = json.loads(folder.read(name, MAX_BYTES))
     except (OSError, ValueError, RecursionError):  # the job is new, or its file is invalid and will be replaced
@@ -112,15 +112,16 @@ def _is_later_run(run: str, other: str) -> bool:
 
 def _make_room(folder: OwnFolder, now: float) -> None:
     """Remove old files if the folder is full, or raise TooManyFilesError."""
-    if len(folder.names()) >= MAX_FILES and not _remove_old(folder, now - _KEPT_IF_FULL_SECONDS):
+    if len(folder.names()) >= MAX_FILES and not _remove_old_files(folder, now - _KEPT_IF_FULL_SECONDS):
         raise TooManyFilesError(f"the folder already contains {MAX_FILES:,} files; remove the files of ended jobs")
 
 
-def _remove_old(folder: OwnFolder, before: float) -> int:
-    """Remove files of old jobs, and return how many were removed."""
+def _remove_old_files(folder: OwnFolder, changed_before: float) -> int:
+    """Remove files of jobs that have ended or ran before a reboot. Return how many files were removed."""
     current_boot_id, removed_count = boot_id("/"), 0
-    old_files = sorted((changed, name) for name, changed in folder.modification_times().items() if changed < before)
-    for _, name in [entry for entry in old_files if entry[1].endswith(SUFFIX)][:_MAX_READ]:
+    timed_names = sorted((changed_at, name) for name, changed_at in folder.modification_times().items())
+    names = [name for changed_at, name in timed_names if changed_at < changed_before and name.endswith(SUFFIX)]
+    for name in names[:_MAX_READ]:
         record = _read_record(folder, name)
         if record and (record.get("ended") is not None or record.get("boot_id") != current_boot_id):
             folder.remove(name)
@@ -131,7 +132,7 @@ def _remove_old(folder: OwnFolder, before: float) -> int:
 
 
 def group_of_service(*folders: str) -> int:
-    """Return the service's group, which is the group of the first existing folder, or 0."""
+    """Return the group ID of the service's first folder that exists, or 0 if none exists."""
     for folder in folders:
         with suppress(OSError):  # try the next folder
             return Path(folder).stat().st_gid

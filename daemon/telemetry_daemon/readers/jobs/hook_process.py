@@ -42,7 +42,7 @@ def _run_in_child(run_command: Callable[[], int]) -> None:
     output_pipe, error_pipe = os.pipe(), os.pipe()
     child_pid = os.fork()
     if child_pid == 0:
-        _run_as_child(run_command, output_pipe[1], error_pipe[1])
+        _child_main(run_command, output_pipe[1], error_pipe[1])
     os.close(output_pipe[1])
     os.close(error_pipe[1])
     output, error_output = _read_pipes(output_pipe[0], error_pipe[0], deadline)
@@ -54,7 +54,7 @@ def _run_in_child(run_command: Callable[[], int]) -> None:
         _report(error_output.decode(errors="replace").strip())
 
 
-def _run_as_child(run_command: Callable[[], int], output_descriptor: int, error_descriptor: int) -> NoReturn:
+def _child_main(run_command: Callable[[], int], output_descriptor: int, error_descriptor: int) -> NoReturn:
     try:
         null_descriptor = os.open(os.devnull, os.O_RDWR)
         for descriptor, stream in ((null_descriptor, 0), (output_descriptor, _STDOUT), (error_descriptor, _STDERR)):

@@ -25,7 +25,7 @@ from telemetry_parsers.owners.job_maps import CALL as JOB_MAP
 _TEXT_FIELDS = ("id", "name", "job_name", "sluid", "user", "account", "partition")
 _MAX_DEVICES = 256
 _MAX_MAP_BYTES = 16 << 10
-# If a file was read within a tick of its change, it is read again: a later write may have the same timestamp.
+# A file that was read this soon after its change is read again, because a later write may have the same timestamp.
 _TICK_SECONDS = 1.0
 # An ended job is reported for this long.
 _REPORTED_SECONDS = 60.0
@@ -50,7 +50,7 @@ class JobSettings(Protocol):
 class _CachedFile:
     """A cached file. If the file is no longer reported, `content` is None."""
 
-    entry: FileVersion
+    version: FileVersion
     read_at: float
     content: Plain | None
 
@@ -60,32 +60,29 @@ class _CachedFolder:
     """A folder whose files are read again when they change."""
 
     path: str
-    owners: tuple[int, ...]
+    owner_uids: tuple[int, ...]
     limit_bytes: int
     decode: Callable[[bytes], Plain]
     files: dict[str, _CachedFile] = field(default_factory=dict)
 
     def read_files(self, is_wanted: Callable[[str], bool]) -> list[Plain]:
         now = time.time()
-        with Inbox.at(Path(self.path), self.owners) as inbox:
-            entries = inbox.entries(is_wanted, MAX_FILES)
-            self.files = {name: self._read_if_changed(inbox, name, entry, now) for name, entry in entries.items()}
-        return [
-            self._mark_new(file.entry, file.content, now) for file in self.files.values() if file.content is not None
-        ]
+        with Inbox.at(Path(self.path), self.owner_uids) as inbox:
+            versions = inbox.entries(is_wanted, MAX_FILES)
+            self.files = {name: self._read_if_changed(inbox, name, version, now) for name, version in versions.items()}
+        contents = ((file.version, file.content) for file in self.files.values() if file.content is not None)
+        return [_mark_if_new(version, content, now) for version, content in contents]
 
-    def _read_if_changed(self, inbox: Inbox, name: str, entry: FileVersion, now: float) -> _CachedFile:
+    def _read_if_changed(self, inbox: Inbox, name: str, version: FileVersion, now: float) -> _CachedFile:
         previous = self.files.get(name)
-        if previous is not None and previous.entry == entry and previous.read_at - entry.changed / 1e9 > _TICK_SECONDS:
+        changed_at = version.changed / 1e9
+        if previous is not None and previous.version == version and previous.read_at - changed_at > _TICK_SECONDS:
             return _without_old_job(previous, now)
         try:
             content = {"file": name, **self.decode(inbox.read(name, self.limit_bytes))}
         except (OSError, ValueError, RecursionError) as error:
             content = {"file": name, "problem": str(getattr(error, "strerror", None) or error)}
-        return _CachedFile(entry, now, content)
-
-    def _mark_new(self, entry: FileVersion, content: Plain, now: float) -> Plain:
-        return {**content, "is_new": True} if now - entry.changed / 1e9 < _NEW_SECONDS else content
+        return _CachedFile(version, now, content)
 
 
 class JobsReader(Reader):
@@ -93,12 +90,12 @@ class JobsReader(Reader):
 
     def __init__(self, root: str, settings: JobSettings) -> None:
         self._root = root.rstrip("/")
-        self._maps = settings.job_maps
-        self._users = UserNames(root)
+        self._job_maps = settings.job_maps
+        self._user_names = UserNames(root)
         self._boot_id = boot_id(root) or boot_id("/")
         self._directory = self._root + settings.job_directory
-        self._folders: dict[str, _CachedFolder] = {}
-        self._folder_by_map = {
+        self._folders_by_scheduler: dict[str, _CachedFolder] = {}
+        self._folders_by_map = {
             job_map: _CachedFolder(self._root + job_map.partition(":")[2], (), _MAX_MAP_BYTES, _decode_map)
             for job_map in settings.job_maps
         }
@@ -111,12 +108,12 @@ class JobsReader(Reader):
         call = poll.request.calls[0] if isinstance(poll.request, Library) and poll.request.calls else ""
         result = self._read_job_maps() if call == JOB_MAP else self._read_jobs(call)
         outputs, failure = ((), result) if isinstance(result, Failure) else (result, None)
-        return start.capture(call or READER, poll, outputs, failure, time.thread_time() - cpu_start)
+        return start.create_capture(call or READER, poll, outputs, failure, time.thread_time() - cpu_start)
 
     def _read_jobs(self, scheduler: str) -> tuple[Output, ...] | Failure:
-        """Return the scheduler's jobs, or a failure if this node never had any."""
-        owners = (0, os.geteuid())
-        folder = self._folders.setdefault(scheduler, _CachedFolder(self._directory, owners, MAX_BYTES, _decode_job))
+        """Return the scheduler's jobs, or a failure if the folder is not readable or never had any jobs."""
+        new_folder = _CachedFolder(self._directory, (0, os.geteuid()), MAX_BYTES, _decode_job)
+        folder = self._folders_by_scheduler.setdefault(scheduler, new_folder)
         try:
             reported_jobs = folder.read_files(lambda name: name.startswith(f"{scheduler}-") and name.endswith(SUFFIX))
         except FileNotFoundError:
@@ -125,7 +122,7 @@ class JobsReader(Reader):
             return _folder_failure(f"{self._directory}: {error.strerror}", error)
         if scheduler == "slurm":
             self._cgroups.update(time.time())
-        jobs = [self._with_user_name(job) for job in reported_jobs]
+        jobs = [self._to_reported_job(job) for job in reported_jobs]
         if scheduler == "slurm":
             jobs = [*(self._with_cgroup_state(job) for job in jobs), *self._cgroups.jobs_with_devices()]
         if jobs:
@@ -134,16 +131,16 @@ class JobsReader(Reader):
             return Failure("missing", None, f"{self._directory} has no {scheduler} jobs: check the {scheduler} hook")
         return (Output(scheduler, status=0, data=jobs),)
 
-    def _with_user_name(self, job: Mapping[str, Plain]) -> Plain:
-        """Add the user's name, and mark a job from before a reboot as ended."""
+    def _to_reported_job(self, job: Mapping[str, Plain]) -> Plain:
+        """Return the job's reported fields and the user's name. Mark a job from before a reboot as ended."""
         if "problem" in job:
             return job
         reported_job = {key: value for key, value in job.items() if key not in ("uid", "boot_id", "is_new")}
         if job["boot_id"] and self._boot_id and job["boot_id"] != self._boot_id:
             reported_job["lives"] = False
         if not reported_job["user"] and _UID(job["uid"]):
-            self._users.look_up([int(job["uid"])])
-            reported_job["user"] = self._users.name(int(job["uid"]))
+            self._user_names.look_up([int(job["uid"])])
+            reported_job["user"] = self._user_names.name(int(job["uid"]))
         return reported_job
 
     def _with_cgroup_state(self, job: Mapping[str, Plain]) -> Plain:
@@ -157,29 +154,33 @@ class JobsReader(Reader):
         }
 
     def _read_job_maps(self) -> tuple[Output, ...] | Failure:
-        outputs = tuple(self._read_job_map(job_map) for job_map in self._maps)
+        outputs = tuple(self._read_job_map(job_map) for job_map in self._job_maps)
         existing_outputs = [output for output in outputs if output.status != errno.ENOENT]
         if not existing_outputs:
-            return Failure("missing", None, f"none of the folders of `attribution.job_maps` exists: {self._maps}")
+            return Failure("missing", None, f"none of the folders of `attribution.job_maps` exists: {self._job_maps}")
         return tuple(existing_outputs)
 
     def _read_job_map(self, job_map: str) -> Output:
         kind, _, path = job_map.partition(":")
         try:
-            files = self._folder_by_map[job_map].read_files(lambda name: not name.startswith("."))
+            files = self._folders_by_map[job_map].read_files(lambda name: not name.startswith("."))
         except OSError as error:
             return Output(path, status=error.errno or errno.EIO, stderr=str(error.strerror), data={"kind": kind})
         return Output(path, status=0, data={"kind": kind, "files": [self._with_user_names(file) for file in files]})
 
     def _with_user_names(self, file: Mapping[str, Plain]) -> Plain:
         uids = [int(uid_text) for uid_text in file.get("text", "").split()[1:2] if _UID(uid_text)]
-        self._users.look_up(uids)
-        return {**file, "users": {str(uid): self._users.name(uid) for uid in uids}} if uids else file
+        self._user_names.look_up(uids)
+        return {**file, "users": {str(uid): self._user_names.name(uid) for uid in uids}} if uids else file
 
 
 def create_reader(path: str, settings: JobSettings) -> JobsReader:
-    """Return the reader of the jobs below a root folder."""
+    """Return a reader of jobs. The host's files are below `path`."""
     return JobsReader(path, settings)
+
+
+def _mark_if_new(version: FileVersion, content: Plain, now: float) -> Plain:
+    return {**content, "is_new": True} if now - version.changed / 1e9 < _NEW_SECONDS else content
 
 
 def _without_old_job(file: _CachedFile, now: float) -> _CachedFile:
