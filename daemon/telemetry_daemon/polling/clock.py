@@ -14,7 +14,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ClockGuard:
-    """Calls `on_step` after the wall clock was set."""
+    """Calls `on_step` with the change in seconds after the wall clock was set."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class ClockGuard:
         self._monotonic = monotonic
         self._wall = wall
         self._offset = wall() - monotonic()
-        self._stopped = False
+        self._is_stopping = False
         self._thread: threading.Thread | None = None
         self.ticks = 0
 
@@ -40,7 +40,7 @@ class ClockGuard:
 
     def stop(self) -> None:
         """Stop the thread at its next tick."""
-        self._stopped = True
+        self._is_stopping = True
 
     def join(self, timeout_seconds: float) -> bool:
         """Wait until the thread has stopped, and return False after the timeout."""
@@ -50,7 +50,7 @@ class ClockGuard:
         return not self._thread.is_alive()
 
     def tick(self) -> None:
-        """Compare the clocks once, and call `on_step` and `on_tick` as needed."""
+        """Compare the clocks once. Call `on_step` if the wall clock was set, and always `on_tick`."""
         self.ticks += 1
         offset = self._wall() - self._monotonic()
         step = offset - self._offset
@@ -64,7 +64,7 @@ class ClockGuard:
     def _run(self) -> None:
         # Before Python 3.11, setting the clock back can block Event.wait, so this thread calls `sleep`.
         has_failed = False
-        while not self._stopped:
+        while not self._is_stopping:
             try:
                 self.tick()
                 has_failed = False

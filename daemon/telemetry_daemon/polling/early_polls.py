@@ -33,7 +33,7 @@ class EarlyPolls:
         devices_changed = poll.lists_devices and self._remember_devices((source.name, poll.name), outcome.report)
         if devices_changed or events:
             yield from self._slower_polls(source, poll)
-            yield from self._old_device_list_polls(source, sources)
+            yield from self._outdated_device_list_polls(source, sources)
         if poll.lists_devices and outcome.result.state == "ok":
             yield from self._dependent_polls(source.parser.vendor, sources)
 
@@ -52,30 +52,31 @@ class EarlyPolls:
         return devices != previous
 
     def _slower_polls(self, source: Source, poll: Poll) -> Iterator[SourcePoll]:
-        for other in source.parser.polls:
-            if other.tier != "fast" and other.name != poll.name and self._store.health_of((source.name, other.name)):
-                yield source.name, other
+        for other_poll in source.parser.polls:
+            has_run = self._store.health_of((source.name, other_poll.name)) is not None
+            if has_run and other_poll.tier != "fast" and other_poll.name != poll.name:
+                yield source.name, other_poll
 
-    def _old_device_list_polls(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield the polls of other sources that list devices and did not run recently."""
+    def _outdated_device_list_polls(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
+        """Yield polls that list devices, belong to another source of the vendor, and did not run recently."""
         now = self._clock.monotonic()
-        for other in _sources_of_vendor(source.parser.vendor, sources):
-            for poll in other.parser.polls:
-                health = self._store.health_of((other.name, poll.name))
-                if other is source or not poll.lists_devices or health is None:
+        for other_source in _sources_of_vendor(source.parser.vendor, sources):
+            for poll in other_source.parser.polls:
+                health = self._store.health_of((other_source.name, poll.name))
+                if other_source is source or not poll.lists_devices or health is None:
                     continue
                 if now - health.attempted_monotonic >= poll_intervals.LIST_AGAIN_SECONDS:
-                    yield other.name, poll
+                    yield other_source.name, poll
 
     def _dependent_polls(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield the vendor's polls in state `no_devices` whose sources list no devices."""
-        for other in _sources_of_vendor(vendor, sources):
-            if any(poll.lists_devices for poll in other.parser.polls):
+        """Yield polls in state `no_devices` of the vendor's sources that do not list devices themselves."""
+        for source in _sources_of_vendor(vendor, sources):
+            if any(poll.lists_devices for poll in source.parser.polls):
                 continue
-            for poll in other.parser.polls:
-                health = self._store.health_of((other.name, poll.name))
+            for poll in source.parser.polls:
+                health = self._store.health_of((source.name, poll.name))
                 if health is not None and health.state == "no_devices":
-                    yield other.name, poll
+                    yield source.name, poll
 
 
 def _sources_of_vendor(vendor: str, sources: Collection[Source]) -> Iterator[Source]:

@@ -30,15 +30,15 @@ class _LineLimit:
     def __init__(self, clock: Callable[[], float], seconds: float, limit: int) -> None:
         self._clock, self._seconds, self._limit = clock, seconds, limit
         self._lock = threading.Lock()
-        self._logged: dict[Hashable, _LoggedLines] = {}
+        self._logged_by_subject: dict[Hashable, _LoggedLines] = {}
 
     def count_line(self, subject: Hashable, pattern: str = "") -> int:
-        """Count a log line. Return how many lines may still be logged, including this line."""
+        """Return how many lines may still be logged, including this one. Return 0 if its pattern was logged before."""
         with self._lock:
             now = self._clock()
-            logged = self._logged.get(subject)
+            logged = self._logged_by_subject.get(subject)
             if logged is None or now - logged.since >= self._seconds:
-                logged = self._logged[subject] = _LoggedLines(now)
+                logged = self._logged_by_subject[subject] = _LoggedLines(now)
             remaining = self._limit - logged.line_count
             if remaining <= 0 or pattern in logged.patterns:
                 return 0

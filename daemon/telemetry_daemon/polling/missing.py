@@ -20,7 +20,7 @@ CheckPoll = Callable[[str, Poll], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Suspended:
+class _SuspendedPoll:
     poll: Poll
     interval: float
     checked_at: float
@@ -34,16 +34,16 @@ class SuspendedPolls:
         self._monotonic = monotonic
         self._check = check
         self._lock = threading.Lock()
-        self._suspended: dict[str, dict[str, _Suspended]] = {}
-        self._interval: float | None = None
+        self._suspended: dict[str, dict[str, _SuspendedPoll]] = {}
+        self._check_interval: float | None = None
         scheduler.add_executor(SingleThreadExecutor(), alias=_CHECK_JOB)
 
     def suspend(self, source: str, poll: Poll, job_id: str, interval: float) -> None:
-        """Suspend a poll. Check at this interval whether its tool, library or files exist."""
+        """Suspend a poll's job. Check at this interval whether its tool, library or files exist."""
         with self._lock:
             polls_of_source = self._suspended.setdefault(source, {})
             is_suspended = poll.name in polls_of_source
-            polls_of_source[poll.name] = _Suspended(poll, interval, self._monotonic())
+            polls_of_source[poll.name] = _SuspendedPoll(poll, interval, self._monotonic())
             if not is_suspended:
                 with suppress(JobLookupError):  # the scheduler was shut down
                     self._scheduler.pause_job(job_id)
@@ -65,9 +65,9 @@ class SuspendedPolls:
     def _update_job(self) -> None:
         """Schedule the check at the shortest interval of the suspended polls."""
         shortest = min((poll.interval for polls in self._suspended.values() for poll in polls.values()), default=None)
-        if shortest == self._interval:
+        if shortest == self._check_interval:
             return
-        self._interval = shortest
+        self._check_interval = shortest
         if shortest is None:
             with suppress(JobLookupError):  # the scheduler was shut down
                 self._scheduler.remove_job(_CHECK_JOB)
@@ -83,7 +83,7 @@ class SuspendedPolls:
     def _check_due_polls(self) -> None:
         now = self._monotonic()
         with self._lock:
-            interval = self._interval or 0.0
+            interval = self._check_interval or 0.0
             due_polls = [
                 (source, suspended.poll)
                 for source, polls_of_source in self._suspended.items()

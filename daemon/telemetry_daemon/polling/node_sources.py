@@ -30,15 +30,15 @@ if TYPE_CHECKING:  # not imported by commands that poll once
 
 SYS_PCI = Path("/sys/bus/pci/devices")
 # These readers neither hang nor crash, so they need no worker.
-_IN_PROCESS = {
+_IN_PROCESS_READERS = {
     "host": "telemetry_daemon.readers.host:create_reader",
     "kubelet": "telemetry_daemon.readers.kubelet:create_reader",
     "proc": "telemetry_daemon.readers.proc:create_reader",
     "jobs": "telemetry_daemon.readers.jobs.reader:create_reader",
     "steps": "telemetry_daemon.readers.steps:create_reader",
 }
-# If owners are reported, processes are listed this often, because a process may run only briefly.
-_PROCESSES, _PROCESSES_SECONDS = "processes", 10.0
+# If owners are reported, processes are polled at least this often, because a process may run only briefly.
+_PROCESSES_POLL, _PROCESSES_SECONDS = "processes", 10.0
 _OWNER_READERS = frozenset({"kubelet", "proc", "jobs"})
 _STEPS = "steps"
 _NOT_REPLAYING = "this daemon does not replay a recording; start one with `telemetry serve --replay FILE`"
@@ -116,28 +116,28 @@ class RealNode(Node):
         super().__init__(parser_set, clock)
         self._on_capture = on_capture
         self._bus = PciBus(pci_root, clock.monotonic)
-        self._by_name = {loaded_parser.parser.name: loaded_parser for loaded_parser in parser_set.parsers}
+        self._parsers_by_name = {loaded_parser.parser.name: loaded_parser for loaded_parser in parser_set.parsers}
         # A source that is created again keeps its worker, which may still be stuck.
-        self._workers: dict[str, Worker] = {}
+        self._workers_by_name: dict[str, Worker] = {}
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all sources."""
-        return tuple(self._by_name)
+        return tuple(self._parsers_by_name)
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
         """Return all enabled sources, or only those in `only`."""
-        names = only or [name for name, loaded in self._by_name.items() if _is_enabled(loaded.parser, settings)]
+        names = only or [name for name, loaded in self._parsers_by_name.items() if _is_enabled(loaded.parser, settings)]
         return super().sources(settings, names)
 
     def source(self, name: str, settings: Settings) -> Source:
         """Return a new source with new readers."""
-        loaded = self._by_name[name]
+        loaded = self._parsers_by_name[name]
         parser = _with_frequent_process_polls(loaded.parser) if settings.attribution.enabled else loaded.parser
         source_settings = settings.source(name)
         readers_by_key: dict[object, Reader] = {}
 
         def reader_for(poll: Poll) -> Reader:
-            key = _library_reader(poll) if _library_reader(poll) in _IN_PROCESS else type(poll.request)
+            key = _reader_name(poll) if _reader_name(poll) in _IN_PROCESS_READERS else type(poll.request)
             if key not in readers_by_key:
                 readers_by_key[key] = self._create_reader(key, loaded, source_settings.path, settings)
             return readers_by_key[key]
@@ -156,22 +156,22 @@ class RealNode(Node):
         if reader_key is Command:
             return CommandReader(name, Path(settings.state.runtime_directory) / "locks", path)
         if isinstance(reader_key, str):
-            create_reader = load_target(_IN_PROCESS[reader_key])
+            create_reader = load_target(_IN_PROCESS_READERS[reader_key])
             reader: Reader = create_reader(path, settings.steps if reader_key == _STEPS else settings.attribution)
             return reader
-        if name not in self._workers:
-            self._workers[name] = loaded_parser.worker or Worker(name, self._loaded.readers)
+        if name not in self._workers_by_name:
+            self._workers_by_name[name] = loaded_parser.worker or Worker(name, self._loaded.readers)
         decode_result = decode_checked_result if loaded_parser.is_isolated else decode_trusted_result
-        return WorkerReader(name, self._workers[name], path or "/", decode_result=decode_result)
+        return WorkerReader(name, self._workers_by_name[name], path or "/", decode_result=decode_result)
 
 
-def _library_reader(poll: Poll) -> str:
+def _reader_name(poll: Poll) -> str:
     return poll.request.reader if isinstance(poll.request, Library) else ""
 
 
 def _with_frequent_process_polls(parser: Parser) -> Parser:
     polls = tuple(
-        replace(poll, interval=min(poll.interval, _PROCESSES_SECONDS)) if poll.name == _PROCESSES else poll
+        replace(poll, interval=min(poll.interval, _PROCESSES_SECONDS)) if poll.name == _PROCESSES_POLL else poll
         for poll in parser.polls
     )
     return SourceParser(parser.name, parser.vendor, parser.gives, polls, parser.parse, parser.metrics)
@@ -179,10 +179,10 @@ def _with_frequent_process_polls(parser: Parser) -> Parser:
 
 def reports_owners(parser: Parser) -> bool:
     """Return whether a source reports owners or the progress of jobs."""
-    return any(_library_reader(poll) in {*_OWNER_READERS, _STEPS} for poll in parser.polls)
+    return any(_reader_name(poll) in {*_OWNER_READERS, _STEPS} for poll in parser.polls)
 
 
 def _is_enabled(parser: Parser, settings: Settings) -> bool:
-    if any(_library_reader(poll) == _STEPS for poll in parser.polls):
+    if any(_reader_name(poll) == _STEPS for poll in parser.polls):
         return settings.steps.enabled
     return settings.attribution.enabled or not reports_owners(parser)

@@ -73,7 +73,7 @@ class OneShot:
         self._sources = sources
         self._clock = clock
         self._substitute = substitute
-        self._not_before: dict[str, float] = {}
+        self._primed_until: dict[str, float] = {}
 
     def read(self, tiers: Iterable[Tier], timeout_seconds: float) -> Snapshot:
         """Poll all sources within the time limit, and return a snapshot."""
@@ -91,10 +91,10 @@ class OneShot:
                 (poll for poll in parser.polls if poll.tier in tier_order),
                 key=lambda poll: (_is_per_device(poll), tier_order.index(poll.tier)),
             )
-            awaited = [
+            predecessors = [
                 thread for thread, other, _ in threads if not facts.lists_devices and _waits_for(parser, other.parser)
             ]
-            arguments = (store, source, polls, deadline, awaited)
+            arguments = (store, source, polls, deadline, predecessors)
             thread = threading.Thread(target=self._read_source, args=arguments, daemon=True)
             thread.start()
             threads.append((thread, source, polls))
@@ -107,12 +107,12 @@ class OneShot:
     def _wait_for_threads(self, threads: Mapping[str, threading.Thread], deadline: float) -> None:
         now = self._clock.monotonic()
         reported: tuple[str, ...] = ()
-        report_at = now + _REPORT_SLOW_AFTER_SECONDS
+        report_from = now + _REPORT_SLOW_AFTER_SECONDS
         while (alive := {name: thread for name, thread in threads.items() if thread.is_alive()}) and now < deadline:
-            if now >= report_at and tuple(alive) != reported:
+            if now >= report_from and tuple(alive) != reported:
                 reported = tuple(alive)
                 self._on_waiting(reported)
-            pause = _REPORT_SLOW_AFTER_SECONDS if now >= report_at else report_at - now
+            pause = _REPORT_SLOW_AFTER_SECONDS if now >= report_from else report_from - now
             next(iter(alive.values())).join(min(pause, deadline - now))
             now = self._clock.monotonic()
         if reported:
@@ -131,7 +131,7 @@ class OneShot:
             if source.name == name:
                 for poll in source.parser.polls:
                     source.run_poll(poll, Targets())
-                self._not_before[name] = self._clock.monotonic() + gap_seconds
+                self._primed_until[name] = self._clock.monotonic() + gap_seconds
 
     def close(self) -> None:
         """Stop all polls that are still running."""
@@ -139,12 +139,12 @@ class OneShot:
             source.close()
 
     def _read_source(
-        self, store: Store, source: Source, polls: Sequence[Poll], deadline: float, awaited: Sequence[threading.Thread]
+        self, store: Store, source: Source, polls: Sequence[Poll], deadline: float, predecessors: list[threading.Thread]
     ) -> None:
-        for thread in awaited:
+        for thread in predecessors:
             thread.join(max(0.0, deadline - self._clock.monotonic()))
         # A primed source computes averages over the time since its first poll. Wait until that time is long enough.
-        time.sleep(max(0.0, min(deadline, self._not_before.get(source.name, 0.0)) - self._clock.monotonic()))
+        time.sleep(max(0.0, min(deadline, self._primed_until.get(source.name, 0.0)) - self._clock.monotonic()))
         for poll in polls:
             remaining = deadline - self._clock.monotonic()
             if remaining <= 0:

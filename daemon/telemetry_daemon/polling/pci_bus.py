@@ -26,7 +26,7 @@ class PciView:
     """One vendor's devices on the PCI bus. Passed-through devices are not included."""
 
     count: int = 0
-    suspended: int = 0
+    suspended_count: int = 0
     addresses: tuple[str, ...] = ()
 
 
@@ -61,11 +61,11 @@ class PciBus:
             self._devices = pci.find_accelerators(self._root)
         if now - self._refreshed_at >= REFRESH_SECONDS:
             self._refreshed_at = now
-            usable = [device for device in self._devices if not device.is_passed_through]
-            suspended = Counter(device.vendor for device in usable if pci.is_suspended(device.bus_id, self._root))
+            devices = [device for device in self._devices if not device.is_passed_through]
+            suspended = Counter(device.vendor for device in devices if pci.is_suspended(device.bus_id, self._root))
             self._views = {}
-            for vendor, count in pci.count_by_vendor(usable).items():
-                addresses = tuple(device.bus_id for device in usable if device.vendor == vendor)
+            for vendor, count in pci.count_by_vendor(devices).items():
+                addresses = tuple(device.bus_id for device in devices if device.vendor == vendor)
                 self._views[vendor] = PciView(count, suspended[vendor], addresses)
 
 

@@ -18,26 +18,27 @@ LOOK_AGAIN_SECONDS = 60.0
 INVENTORY_SECONDS = 300.0
 # A later version of the tool may support the poll.
 UNSUPPORTED_SECONDS = 3600.0
-CHANGE_MODE_AFTER_SECONDS = 300.0
+# A tool that is needed is polled fast for at least this long.
+MIN_FAST_SECONDS = 300.0
 # An outdated device list is polled again at most this often.
 LIST_AGAIN_SECONDS = 15.0
 # These fast polls make calls that are expensive in the driver.
-_EXPENSIVE = frozenset({COUNTERS, "gpm"})
-_WITHOUT_DEVICES: frozenset[State] = frozenset({"missing", "not_mine", "no_devices"})
+_EXPENSIVE_POLLS = frozenset({COUNTERS, "gpm"})
+_STATES_WITHOUT_DEVICES: frozenset[State] = frozenset({"missing", "not_mine", "no_devices"})
 
 
 @dataclass(frozen=True, slots=True)
 class FastPollNeed:
     """Whether an expensive tool must be polled fast, and the time of the last change."""
 
-    exists: bool = True
-    since: float = float("-inf")
+    is_needed: bool = True
+    changed_at: float = float("-inf")
 
 
 def base_interval(poll: Poll, settings: SourceSettings) -> float:
     """Return the seconds between successful polls."""
     if settings.interval is not None and poll.tier == "fast":
-        return max(settings.interval, poll.interval if poll.name in _EXPENSIVE else 0.0)
+        return max(settings.interval, poll.interval if poll.name in _EXPENSIVE_POLLS else 0.0)
     return poll.interval
 
 
@@ -57,14 +58,14 @@ def current_interval(poll: Poll, settings: SourceSettings, state: State | None, 
     if state == "not_supported":
         return max(interval, LOOK_AGAIN_SECONDS if poll.lists_devices else UNSUPPORTED_SECONDS)
     # Looking for a tool is cheap, but looking for a library starts a process.
-    if state in _WITHOUT_DEVICES and not (state == "missing" and isinstance(poll.request, Command)):
+    if state in _STATES_WITHOUT_DEVICES and not (state == "missing" and isinstance(poll.request, Command)):
         interval = max(interval, LOOK_AGAIN_SECONDS)
-    if poll.tier == "fast" and (settings.mode == "inventory" or (settings.mode == "auto" and not need.exists)):
+    if poll.tier == "fast" and (settings.mode == "inventory" or (settings.mode == "auto" and not need.is_needed)):
         interval = max(interval, INVENTORY_SECONDS)
     return interval
 
 
-def is_expensive(polls: Iterable[Poll]) -> bool:
+def runs_tool(polls: Iterable[Poll]) -> bool:
     """Return whether any of these polls runs a tool."""
     return any(isinstance(poll.request, Command) for poll in polls)
 
@@ -89,10 +90,10 @@ def _core_origins(readings: Readings) -> set[str]:
 
 
 def updated_need(need: FastPollNeed, mode: Mode, *, covered: bool, now: float) -> FastPollNeed:
-    """Return the need for fast polls from now on."""
-    if mode != "auto" or need.exists != covered:
+    """Return whether fast polls are needed from now on. They are needed unless cheaper sources cover the readings."""
+    if mode != "auto" or need.is_needed != covered:
         return need
-    if covered and now - need.since < CHANGE_MODE_AFTER_SECONDS:
+    if covered and now - need.changed_at < MIN_FAST_SECONDS:
         return need
     return FastPollNeed(not covered, now)
 
@@ -103,24 +104,24 @@ class Releases:
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._until: dict[str, float] = {}
+        self._ends_by_source: dict[str, float] = {}
 
     def release(self, source: str, seconds: float = math.inf) -> None:
-        """Release a source for this many seconds."""
+        """Release a source for this many seconds, by default until it is resumed."""
         with self._lock:
-            self._until[source] = self._monotonic() + seconds
+            self._ends_by_source[source] = self._monotonic() + seconds
 
     def resume(self, source: str) -> bool:
         """End a release, and return whether the source was released."""
         with self._lock:
-            return self._until.pop(source, -math.inf) > self._monotonic()
+            return self._ends_by_source.pop(source, -math.inf) > self._monotonic()
 
     def release_text(self, source: str) -> str:
-        """Return until when the source is released, as text, or an empty string."""
+        """Return a text about how long the source remains released, or "" if it is not released."""
         with self._lock:
-            remaining = self._until.get(source, -math.inf) - self._monotonic()
+            remaining = self._ends_by_source.get(source, -math.inf) - self._monotonic()
             if remaining <= 0:
-                self._until.pop(source, None)
+                self._ends_by_source.pop(source, None)
                 return ""
         if remaining == math.inf:
             return f"released by the operator until 'telemetry resume {source}'"

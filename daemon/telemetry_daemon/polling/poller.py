@@ -33,7 +33,7 @@ from telemetry_parsers.model import Command, Failure, Poll, State
 log = logging.getLogger(__name__)
 
 MAX_STOP_SECONDS = 1.5
-COUNTERS_APART_SECONDS = 1.0
+MIN_COUNTERS_INTERVAL_SECONDS = 1.0
 
 
 class Poller:
@@ -46,20 +46,19 @@ class Poller:
         # Replacing and releasing a source must not overlap.
         self._change_lock = threading.Lock()
         self._sources: dict[str, Source] = {}
-        self._started_at: dict[tuple[str, str], float] = {}
-        self._needs: dict[str, FastPollNeed] = {}
+        self._start_times: dict[tuple[str, str], float] = {}
+        self._needs_by_source: dict[str, FastPollNeed] = {}
         self._early_polls = EarlyPolls(store, clock)
         self._releases = Releases(clock.monotonic)
-        self._changes = ChangeLog()
+        self._change_log = ChangeLog()
         self._log_limits = LogLimits(clock.monotonic)
         self._scheduler = BackgroundScheduler(
             timezone=timezone.utc,
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
         self._scheduler.add_listener(self._on_job_event, EVENT_JOB_MAX_INSTANCES | EVENT_JOB_ERROR)
-        self._suspended_polls = SuspendedPolls(self._scheduler, clock.monotonic, self._check_missing)
-        self._counters_due = -math.inf
-        self.finished_polls = 0
+        self._suspended_polls = SuspendedPolls(self._scheduler, clock.monotonic, self._poll_unless_missing)
+        self._counters_due_at = -math.inf
 
     def start(self, sources: Iterable[Source]) -> None:
         """Start polling these sources."""
@@ -102,7 +101,7 @@ class Poller:
         for poll in source.parser.polls:
             self._suspended_polls.forget(name, poll)
             self._scheduler.remove_job(_job_id(name, poll.name))
-            self._started_at.pop((name, poll.name), None)
+            self._start_times.pop((name, poll.name), None)
         self._early_polls.forget(source)
         source.close()
         self._scheduler.remove_executor(name, shutdown=False)
@@ -167,10 +166,10 @@ class Poller:
         """Poll the expensive counters of all sources, at most once a second."""
         now = self._clock.monotonic()
         with self._lock:
-            if self._counters_due > now:
+            if self._counters_due_at > now:
                 return  # a poll is already pending
-            self._counters_due = max(now, self._counters_due + COUNTERS_APART_SECONDS)
-            delay = self._counters_due - now
+            self._counters_due_at = max(now, self._counters_due_at + MIN_COUNTERS_INTERVAL_SECONDS)
+            delay = self._counters_due_at - now
         for name, source in self.sources().items():
             for poll in source.parser.polls:
                 health = self._store.health_of((name, poll.name)) if poll.name == COUNTERS else None
@@ -178,18 +177,19 @@ class Poller:
                     self._poll_soon(name, poll, delay)
 
     def round_check(self, *, poll_now: bool) -> Callable[[], bool]:
-        """Return a function that checks whether all polls have ended or timed out."""
+        """Return a function that checks whether each poll has run once or timed out. With `poll_now`, run all now."""
         sources = self.sources().values()
         end_time = self._clock.monotonic() + poll_intervals.max_round_seconds(
             (source.parser, source.settings) for source in sources
         )
-        attempts = self._attempt_times() if poll_now else {}
+        previous_times = self._attempt_times() if poll_now else {}
         for source in sources if poll_now else ():
             self.poll_now(source.name)
 
         def has_finished() -> bool:
-            finished = (time is not None and time != attempts.get(key) for key, time in self._attempt_times().items())
-            return all(finished) or self._clock.monotonic() >= end_time
+            times = self._attempt_times().items()
+            has_ended = all(time is not None and time != previous_times.get(key) for key, time in times)
+            return has_ended or self._clock.monotonic() >= end_time
 
         return has_finished
 
@@ -227,21 +227,21 @@ class Poller:
         if source is None:
             return  # the source was removed after the job became due
         key = (name, poll.name)
-        if not self._needs.get(name, FastPollNeed()).exists:
+        if not self._needs_by_source.get(name, FastPollNeed()).is_needed:
             # If a cheaper source has failed, this source is needed again.
             self._update_need(source)
         health = self._store.health_of(key)
-        need = self._needs.get(name, FastPollNeed())
+        need = self._needs_by_source.get(name, FastPollNeed())
         interval = poll_intervals.current_interval(poll, source.settings, health.state if health else None, need)
         now = self._clock.monotonic()
         if not self._is_due(key, interval, poll_intervals.base_interval(poll, source.settings), now):
             return
-        self._started_at[key] = now
+        self._start_times[key] = now
         failure = self._release_failure(name)
         outcome = source.outcome_without_poll(poll, failure) if failure else self._run_poll(source, poll)
         self._process_outcome(source, poll, outcome)
 
-    def _check_missing(self, name: str, poll: Poll) -> None:
+    def _poll_unless_missing(self, name: str, poll: Poll) -> None:
         source = self.sources().get(name)
         if source is None or self._release_failure(name):
             return  # the source was removed or released after this check was scheduled
@@ -264,14 +264,13 @@ class Poller:
         return self._store.targets(source.name) if is_per_device or not source.parser.vendor else Targets()
 
     def _process_outcome(self, source: Source, poll: Poll, outcome: PollOutcome) -> None:
-        need = self._needs.get(source.name, FastPollNeed())
+        need = self._needs_by_source.get(source.name, FastPollNeed())
         interval = poll_intervals.current_interval(poll, source.settings, outcome.result.state, need)
         with self._lock:  # the source must not be released or removed between this check and `put`
             if self._sources.get(source.name) is not source:
                 return
             accepted = self._store.put(source.name, poll, outcome.capture, outcome.report, outcome.result, interval)
             self._suspend_or_resume(source, poll, outcome.result.state)
-        self.finished_polls += 1
         self._log_outcome(source, poll, outcome.result, accepted)
         if outcome.result.state == "ok":
             self._update_need(source)
@@ -294,24 +293,24 @@ class Poller:
                 self._scheduler.resume_job(job_id)
 
     def _is_due(self, key: tuple[str, str], interval: float, base_interval: float, now: float) -> bool:
-        """Return whether a poll is due. Its job may run more often."""
-        last_start = self._started_at.get(key)
+        """Return whether a poll is due. The poll's job may run more often than the poll."""
+        last_start = self._start_times.get(key)
         return last_start is None or interval <= base_interval or now - last_start >= interval - base_interval / 2
 
     def _update_need(self, source: Source) -> None:
         """Poll an expensive tool rarely while cheaper sources report all core readings."""
-        if source.settings.mode != "auto" or not poll_intervals.is_expensive(source.parser.polls):
+        if source.settings.mode != "auto" or not poll_intervals.runs_tool(source.parser.polls):
             return
-        need = self._needs.get(source.name, FastPollNeed())
+        need = self._needs_by_source.get(source.name, FastPollNeed())
         vendor = source.parser.vendor
         has_others = any(other.parser.vendor == vendor for other in self.sources().values() if other is not source)
         covered = has_others and poll_intervals.is_covered(self._store.snapshot(), source.name, vendor)
         updated = poll_intervals.updated_need(need, source.settings.mode, covered=covered, now=self._clock.monotonic())
-        self._needs[source.name] = updated
-        if updated.exists != need.exists:
+        self._needs_by_source[source.name] = updated
+        if updated.is_needed != need.is_needed:
             text = (
                 "polled at its normal interval"
-                if updated.exists
+                if updated.is_needed
                 else "polled rarely, because cheaper sources report all core readings"
             )
             log.info(text, extra={"source": source.name})
@@ -321,7 +320,7 @@ class Poller:
         return Failure("released", None, text) if text else None
 
     def _poll_soon(self, name: str, poll: Poll, delay_seconds: float = 0.0) -> None:
-        self._started_at.pop((name, poll.name), None)
+        self._start_times.pop((name, poll.name), None)
         self._suspended_polls.forget(name, poll)
         due = datetime.now(timezone.utc) + timedelta(seconds=delay_seconds)
         with suppress(JobLookupError):  # the source was removed in the meantime
@@ -329,7 +328,7 @@ class Poller:
 
     def _log_outcome(self, source: Source, poll: Poll, result: PollResult, accepted: AcceptedAttempt) -> None:
         fields = {"source": source.name, "poll": poll.name, "state": result.state}
-        if self._changes.changed((source.name, poll.name), (result.state, result.reason)):
+        if self._change_log.changed((source.name, poll.name), (result.state, result.reason)):
             level = self._log_level(source.name, poll, result.state)
             log.log(level, "source changed state", extra={**fields, "reason": result.reason, "detail": result.detail})
         for event in accepted.events:
@@ -341,7 +340,7 @@ class Poller:
                 log.warning(message, extra={**fields, "where": problem.where, "text": problem.text})
 
     def _log_level(self, source: str, poll: Poll, state: State) -> int:
-        is_first = self._changes.changed(source, state)
+        is_first = self._change_log.changed(source, state)
         if state in ("failed", "stuck") or (state == "not_supported" and poll.lists_devices):
             return logging.WARNING
         return logging.DEBUG if state == "disabled" or (state == "missing" and not is_first) else logging.INFO

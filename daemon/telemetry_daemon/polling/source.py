@@ -43,7 +43,7 @@ class Source:
         parser: Parser,
         readers: Mapping[str, Reader],
         settings: SourceSettings,
-        pci: Callable[[str], PciView],
+        get_pci_view: Callable[[str], PciView],
         clock: Clock,
         on_capture: OnCapture,
         worker_cpu_seconds: Callable[[], float] = lambda: 0.0,
@@ -51,7 +51,7 @@ class Source:
         self.parser = parser
         self.settings = settings
         self._readers = readers
-        self._pci = pci
+        self._get_pci_view = get_pci_view
         self._clock = clock
         self._on_capture = on_capture
         self._worker_cpu_seconds = worker_cpu_seconds
@@ -64,8 +64,8 @@ class Source:
 
     def run_poll(self, poll: Poll, targets: Targets, limit_seconds: float = math.inf) -> PollOutcome:
         """Run a poll within its deadline or `limit_seconds`, whichever is shorter."""
-        pci = self._pci(self.parser.vendor)
-        failure = self._failure_before_poll(poll, pci)
+        pci_view = self._get_pci_view(self.parser.vendor)
+        failure = self._failure_before_poll(poll, pci_view)
         if failure is not None:
             return self.outcome_without_poll(poll, failure)
         poll = replace(poll, deadline=min(limit_seconds, poll_intervals.deadline(poll, self.settings)))
@@ -85,16 +85,16 @@ class Source:
                 reader.reconsider(capture)
             if report.outcome != "wrong_request" or not reader.reject(capture):
                 break
-        result = result_of(capture, report, pci.count if poll.lists_devices else 0)
-        return PollOutcome(capture, self._with_unlisted_devices_problem(poll, report, pci), result)
+        result = result_of(capture, report, pci_view.count if poll.lists_devices else 0)
+        return PollOutcome(capture, self._with_unlisted_devices_problem(poll, report, pci_view), result)
 
     def outcome_if_missing(self, poll: Poll) -> PollOutcome | None:
-        """Return the outcome if the tool, library or files are missing. Never blocks."""
+        """Return the poll's outcome if its tool, library or files are missing, else None. Never blocks."""
         reader = self._readers[poll.name]
         if self.settings.path or not isinstance(reader, CommandReader | WorkerReader):
             return None
         capture = reader.capture_if_missing(poll)
-        if capture is None or self._failure_before_poll(poll, self._pci(self.parser.vendor)) is not None:
+        if capture is None or self._failure_before_poll(poll, self._get_pci_view(self.parser.vendor)) is not None:
             return None
         return PollOutcome(capture, None, result_of(capture, None, 0))
 
@@ -104,22 +104,23 @@ class Source:
             reader.close()
 
     def leftover_pids(self) -> tuple[int, ...]:
-        """Return the PIDs of processes that did not exit."""
+        """Return the PIDs of processes that did not exit on `close`."""
         return tuple(dict.fromkeys(pid for reader in self._readers.values() for pid in reader.leftover_pids()))
 
-    def _failure_before_poll(self, poll: Poll, pci: PciView) -> Failure | None:
+    def _failure_before_poll(self, poll: Poll, pci_view: PciView) -> Failure | None:
         disabled_reason = self.settings.disabled_reason(poll)
         if disabled_reason:
             return Failure("disabled", None, disabled_reason)
-        if poll.wakes and pci.suspended and not self.settings.wake_suspended:
-            return Failure("suspended", None, f"{pci.suspended} of {pci.count} devices are suspended and are not woken")
+        if poll.wakes and pci_view.suspended_count and not self.settings.wake_suspended:
+            counts = f"{pci_view.suspended_count} of {pci_view.count}"
+            return Failure("suspended", None, f"{counts} devices are suspended and are not woken")
         return None
 
-    def _with_unlisted_devices_problem(self, poll: Poll, report: Report | None, pci: PciView) -> Report | None:
+    def _with_unlisted_devices_problem(self, poll: Poll, report: Report | None, pci_view: PciView) -> Report | None:
         """Add a problem to the report if devices on the PCI bus are missing from it."""
         if report is None or report.outcome != "ok" or not poll.lists_devices:
             return report
-        problem = unlisted_devices_problem(report.devices, self.parser.vendor, pci.addresses)
+        problem = unlisted_devices_problem(report.devices, self.parser.vendor, pci_view.addresses)
         return report if problem is None else replace(report, problems=(*report.problems, problem))
 
     def _parse(self, capture: Capture) -> Report | None:

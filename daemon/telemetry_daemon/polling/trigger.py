@@ -36,9 +36,9 @@ class MonotonicTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:
         """Return the time of the next tick."""
         elapsed_intervals = (self._monotonic() - self._phase) / self._interval
-        early = 0.0 if previous_fire_time is None else _EARLY_SHARE
-        wait = (math.floor(elapsed_intervals + early) + 1 - elapsed_intervals) * self._interval
-        return now + timedelta(seconds=max(wait, 1e-6))
+        early_share = 0.0 if previous_fire_time is None else _EARLY_SHARE
+        wait_seconds = (math.floor(elapsed_intervals + early_share) + 1 - elapsed_intervals) * self._interval
+        return now + timedelta(seconds=max(wait_seconds, 1e-6))
 
     def __str__(self) -> str:
         return f"every {self._interval:g} s"
