@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass
@@ -107,12 +108,11 @@ class CellReader:
         if match is None:
             return None
         pairs: TargetTextPairs = []
-        group = 1
+        group_texts = iter(match.groups(default=""))
         for column, group_count in zip(self.columns, self.group_counts, strict=True):
-            texts = [match[group + offset] or "" for offset in range(group_count)]
+            texts = [*islice(group_texts, group_count)]
             texts = _with_shared_unit(texts) if column.pattern == BYTES_PAIR else texts
             pairs.extend(zip(column.targets, texts, strict=False))
-            group += group_count
         return pairs
 
     def read_start(self, text: str) -> TargetTextPairs:

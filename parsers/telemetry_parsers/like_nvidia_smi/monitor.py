@@ -34,27 +34,24 @@ def is_monitor(line: Line, shape: MonitorShape) -> bool:
 
 def read_monitor(lines: Sequence[Line], shape: MonitorShape, draft: Draft) -> None:
     """Add the newest row of each card to the draft."""
+    headings, rows = _headings_and_newest_rows(lines, shape)
+    if len(headings) == 2:
+        _report_unknown_columns(headings, shape, draft)
+        for row in rows:
+            _read_row(row, headings, shape, draft)
+
+
+def _headings_and_newest_rows(lines: Sequence[Line], shape: MonitorShape) -> tuple[list[list[str]], list[Line]]:
+    """Return the words of the two heading lines, which contain names and units, and the newest row of each card."""
     headings: list[list[str]] = []
-    for line in _headings_and_newest_rows(lines, shape):
-        words = _heading_words(line, shape)
-        if words and len(headings) < 2:
-            headings.append(words)
-            if len(headings) == 2:
-                _report_unknown_columns(headings, shape, draft)
-        elif len(headings) == 2 and not words and line.text.strip():
-            _read_row(line, headings, shape, draft)
-
-
-def _headings_and_newest_rows(lines: Sequence[Line], shape: MonitorShape) -> list[Line]:
-    """Return the heading lines, followed by the newest row of each card."""
-    headings = [line for line in lines if _heading_words(line, shape)]
-    start = next((position for position, line in enumerate(lines) if _heading_words(line, shape)), len(lines))
     row_by_index: dict[str, Line] = {}
-    for line in lines[start:]:
+    for line in lines:
         words = _split_words(line.text[:_MAX_LINE_LENGTH])
-        if words and not _heading_words(line, shape) and (line.ended or words[0] not in row_by_index):
+        if heading_words := _heading_words(line, shape):
+            headings.append(heading_words)
+        elif headings and words and (line.ended or words[0] not in row_by_index):
             row_by_index[words[0]] = line
-    return [*headings, *row_by_index.values()]
+    return headings[:2], [*row_by_index.values()]
 
 
 def _heading_words(line: Line, shape: MonitorShape) -> list[str]:

@@ -123,7 +123,6 @@ def _create_device(
 
 
 def _model_name(card: _Card) -> str | None:
-    """Return the card's model name, ignoring hexadecimal numbers."""
     names = (card.texts.get(key) for key in (*keys.IDENTITY["series"], *keys.IDENTITY["model"]))
     return next((name for name in names if name and not _HEXADECIMAL.match(name)), None)
 

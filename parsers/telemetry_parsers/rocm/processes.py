@@ -234,7 +234,6 @@ def _hygon_list_in(lines: Sequence[Line]) -> _HygonProcessList:
 
 
 def _memory_used_bytes(values: Mapping[str, str]) -> float | None:
-    """Return the memory of a process, or None if the memory is missing or invalid."""
     for key, text in values.items():
         match = _USED.match(key)
         if match is not None:

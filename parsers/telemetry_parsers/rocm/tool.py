@@ -137,7 +137,6 @@ def tool_of(variant: ToolVariant) -> Tool:
 
 
 def _listing_shape(variant: ToolVariant, parse_listing: Callable[[ToolText], Listing | None], form: Form) -> Shape:
-    """Return a shape for output that `parse_listing` reads."""
 
     def read(text: ToolText, draft: Draft) -> bool:
         listing = parse_listing(text)
@@ -200,7 +199,6 @@ def _first_match(pattern: re.Pattern[str], lines: Sequence[Line]) -> str | None:
 
 
 def _refusal_of_other_tool(variant: ToolVariant) -> Refusal:
-    """Return a function that rejects messages of the other tool."""
 
     def refuse(output: Output, printed_lines: Sequence[Line]) -> Report | None:
         if not variant.is_from_other_tool(ToolText(lines(f"{output.text}\n{output.stderr}"))):

@@ -59,7 +59,7 @@ def read_table(lines: Sequence[Line], table: CardTableShape, draft: Draft) -> No
         for target in _METRIC_TARGETS:
             if not draft.has_reading(device, target):
                 draft.set_value(device, target, Absent.NOT_REPORTED)
-    _read_processes(process_lines, draft)
+    _store_processes(_read_rows(process_lines, draft) if process_lines else Absent.NOT_REPORTED, draft)
 
 
 _TITLE = "processes:"
@@ -95,10 +95,6 @@ def read_process_table(lines: Sequence[Line], draft: Draft) -> None:
         draft.device(index)
     draft.is_open = True  # the table lists only cards with processes
     _store_processes(rows, draft)
-
-
-def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
-    _store_processes(_read_rows(lines, draft) if lines else Absent.NOT_REPORTED, draft)
 
 
 def is_process_title(line: Line) -> bool:

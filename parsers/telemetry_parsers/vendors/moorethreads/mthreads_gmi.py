@@ -62,7 +62,6 @@ _REPORT_TITLE = re.compile(r"={2,}\s{0,4}MUSA\s{1,4}Report={2,}\Z")
 
 
 def _is_kept(poll: str, item: Reading) -> bool:
-    """Return whether a poll reports this reading."""
     return poll != _PROCESSES or item.metric == _PROCESSES
 
 

@@ -157,7 +157,6 @@ def _read_cards(output: _QueryOutput) -> list[_Card]:
 
 
 def _check_count(output: _QueryOutput, card_count: int) -> None:
-    """Report a wrong card count in the header."""
     count = units.integer(output.header.get(_COUNT_KEY, ""))
     if count is not None and count != card_count and (output.answer_count == 1 or count > card_count):
         output.draft.is_open = True
@@ -261,5 +260,4 @@ def _field_name(section: str, key: str) -> str:
 
 
 def _normalize(name: str) -> str:
-    """Return a key or section in lower case with single blanks."""
     return " ".join(name.lower().split())

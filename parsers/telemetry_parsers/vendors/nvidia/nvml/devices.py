@@ -121,7 +121,6 @@ def _single_bit_position(answer: Plain) -> str | None:
 
 
 def _mode_facts(name: str, answer: Plain) -> Iterator[tuple[str, str]]:
-    """Yield the current mode and, if it differs, the pending mode."""
     current, pending = (_word_for(part_of(answer, position), _OFF_ON) for position in (0, 1))
     if current is not None:
         yield name, current
