@@ -95,10 +95,10 @@ def _read_row(draft: Draft, line: Line, pattern: re.Pattern[str], unit: str | No
 
 def _add_process(draft: Draft, match: re.Match[str], unit: str | None, line: Line, counts: _ProcessCounts) -> None:
     counts.has_body = True
-    card, pid = int(match[1]), int(match[2])
-    position = draft.positions().get(card)
+    index, pid = int(match[1]), int(match[2])
+    position = draft.positions().get(index)
     if position is None:
-        draft.add_problem(line.where, f"a process uses card {card}, which is not listed")
+        draft.add_problem(line.where, f"a process uses card {index}, which is not listed")
         return
     counts.by_position[position] += 1
     used = units.quantity(match[4], units.BYTES, unit or "MiB")

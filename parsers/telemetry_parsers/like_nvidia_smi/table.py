@@ -47,17 +47,17 @@ class CardTableShape:
 class _ScanState:
     shape: CardTableShape
     draft: Draft
-    headings: list[list[CellReader | None]] = field(default_factory=list)
+    headings: list[list[CellReader | None]] = field(default_factory=list)  # the cell readers of each heading line
     is_in_headings: bool = False
     card_lines: list[Line] = field(default_factory=list)
     model_rest: list[str] = field(default_factory=list)  # the continuation of a long model name
-    has_border: bool = True
-    is_closed: bool = False
+    has_border: bool = True  # lines begin and end with `|`
+    is_closed: bool = False  # the last line is a rule below the last card
 
 
 def is_table(line: Line, shape: CardTableShape) -> bool:
     """Return whether a line is the table's version line or first heading line."""
-    return _is_first_heading(line, shape) or shape.banner.search(line.text) is not None
+    return _is_first_heading_line(line, shape) or shape.banner.search(line.text) is not None
 
 
 def read_table(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> None:
@@ -118,14 +118,14 @@ def _read_versions(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -
                 draft.facts.setdefault(name, version)
 
 
-def _is_first_heading(line: Line, shape: CardTableShape) -> bool:
+def _is_first_heading_line(line: Line, shape: CardTableShape) -> bool:
     if not line.ended or not 1 <= line.text.count("|") <= _MAX_CELLS:
         return False
     text = line.text[:_MAX_LINE_LENGTH].lower()
     if not all(name.split(" ", 1)[0] in text for name in shape.required_headings):
         return False  # this cheap check excludes most lines
-    all_headings = frozenset(shape.columns)
-    headings = {name for cell in _split_cells(text, has_border=True) for name in headings_in(cell, all_headings)}
+    known_headings = frozenset(shape.columns)
+    headings = {name for cell in _split_cells(text, has_border=True) for name in headings_in(cell, known_headings)}
     return shape.required_headings <= headings
 
 
@@ -138,7 +138,7 @@ def _read_line(state: _ScanState, line: Line) -> None:
         state.is_closed = bool(state.headings) and not state.is_in_headings and not is_between_cards
         _end_card(state)
         state.is_in_headings = False
-    elif _is_first_heading(line, state.shape):
+    elif _is_first_heading_line(line, state.shape):
         _end_card(state)
         state.headings, state.is_in_headings, state.is_closed = [], True, False
         state.has_border = text.startswith("|") and text.endswith("|")
@@ -174,11 +174,11 @@ def _split_cells(text: str, *, has_border: bool) -> list[str]:
 
 
 def _add_headings(state: _ScanState, line: Line) -> None:
-    all_headings = frozenset(state.shape.columns)
+    known_headings = frozenset(state.shape.columns)
     readers: list[CellReader | None] = []
     for cell in _split_cells(line.text, has_border=state.has_border):
-        cell_headings = headings_in(cell, all_headings)
-        state.draft.add_unknown(*(name for name in cell_headings if name not in all_headings))
+        cell_headings = headings_in(cell, known_headings)
+        state.draft.add_unknown(*(name for name in cell_headings if name not in known_headings))
         readers.append(cell_reader(cell_headings, state.shape.columns) if cell_headings else None)
     state.headings.append(readers)
 

@@ -21,6 +21,8 @@ _TOKEN = re.compile(r'\s*(?:("(?:[^"\\\n]|\\.)*")|([{}\[\]:,])|([^\s"{}\[\]:,]+)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _PLAIN_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _MAX_DEPTH = 4
+# (name, (key, text) pairs) of each member of a document, such as a card.
+_Members = list[tuple[str, list[tuple[str, str]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class _Scanner:
 
     text: str
     offset: int
-    members: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
+    members: _Members = field(default_factory=list)
 
     def peek(self) -> str:
         """Return the first character of the next token, or an empty string if there is no token."""
@@ -97,15 +99,15 @@ def _read_documents(text: str) -> _ParsedDocuments | None:
     offset = 0
     earlier_texts: dict[tuple[int, str], str] = {}
     contradicted_cards: dict[int, None] = {}
-    while not listing.is_cut and (start := _DOCUMENT_START.search(text, offset)) is not None:
+    while not listing.is_cut and (opening := _DOCUMENT_START.search(text, offset)) is not None:
         # Text before the brace on the same line is not kept: it is a command or a launcher's prefix.
-        surrounding_texts.append(text[offset : start.start()].rpartition("\n")[0])
-        scanner = _Scanner(text, start.start())
+        surrounding_texts.append(text[offset : opening.start()].rpartition("\n")[0])
+        scanner = _Scanner(text, opening.start())
         try:
             _read_members(scanner)
         except _BrokenJsonError:
             listing.is_cut = True
-            last_text = quote(text[max(start.start(), scanner.offset - 60) : scanner.offset])
+            last_text = quote(text[max(opening.start(), scanner.offset - 60) : scanner.offset])
             listing.add_problem("JSON", f"the JSON is cut off or broken after: {last_text}")
         offset = scanner.offset
         contradicted_cards |= dict.fromkeys(_add_document(scanner.members, earlier_texts, listing))
@@ -163,9 +165,7 @@ def _unquote(token: str) -> str:
     )
 
 
-def _add_document(
-    members: list[tuple[str, list[tuple[str, str]]]], earlier_texts: dict[tuple[int, str], str], listing: Listing
-) -> Iterator[int]:
+def _add_document(members: _Members, earlier_texts: dict[tuple[int, str], str], listing: Listing) -> Iterator[int]:
     """Add a document to the listing. Yield the index of each card whose values contradict earlier documents."""
     indices: set[int] = set()
     for name, pairs in members:

@@ -44,7 +44,7 @@ _Partition = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class _Card:
-    """The printed texts of one card, by key."""
+    """A card with its printed texts by key."""
 
     index: int
     texts: Mapping[str, str]

@@ -130,7 +130,7 @@ def _heading_at(line: str, start: int) -> _Heading:
 
 
 def _split_row(line: str, headings: Sequence[_Heading]) -> list[str] | None:
-    """Return the cells of a row, or None if they do not match the headings."""
+    """Return the cells of a row, or None if the line does not match the headings."""
     if len(line) > _MAX_LINE_LENGTH:
         return None
     return _split_by_pattern(line, headings) or _split_by_offset(line, headings) or _split_by_blanks(line, headings)
@@ -170,7 +170,7 @@ def _split_by_blanks(line: str, headings: Sequence[_Heading]) -> list[str] | Non
 
 
 def _accept_if_most_fit(cells: list[str], headings: Sequence[_Heading]) -> list[str] | None:
-    """Return the cells if the first is an index and most of the others fit their columns, else None."""
+    """Return the cells if the first is an index, most others fit, and one-word columns have one word, else None."""
     if any(heading.column.is_one_word and " " in text for text, heading in zip(cells, headings, strict=True)):
         return None
     fits = [_fits_column(text, heading.column) for text, heading in zip(cells, headings, strict=True)]
@@ -215,8 +215,8 @@ class _Table:
     power_key: str = ""
     has_name_rows: bool = False
     has_rows: bool = False
-    is_closed: bool = False
-    is_after_row: bool = False
+    is_closed: bool = False  # a rule was read below the rows
+    is_after_row: bool = False  # the last line that is not blank was a row or a name
     unnamed_card: int | None = None  # the index of the last row, until the card's name is read
 
 
@@ -246,7 +246,7 @@ def _report_if_error(line: Line, listing: Listing) -> None:
 
 
 def _read_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
-    """Read a line below a heading. Return None if the line ends the table."""
+    """Read a line below the headings of a table. Return None if the line ends the table."""
     rule = _RULE.match(line.text)
     if rule is not None:
         # Only a rule with a title ends the table, because rules without a title may surround a message.
@@ -370,7 +370,5 @@ def _mark_memory_share_absent(entries: list[Entry], table: _Table) -> None:
     """Mark hy-smi's memory share of 0 % as absent if the utilization is unknown."""
     texts = {entry.key: entry.text for entry in entries}
     is_hy_smi = table.headings[0].text.lower() in ("dcu", "hcu")
-    has_utilization = any(heading.column.key == _UTILIZATION_KEY for heading in table.headings)
-    utilization = texts.get(_UTILIZATION_KEY, "N/A" if has_utilization else "")
-    if is_hy_smi and utilization == "N/A" and texts.get(_MEMORY_KEY) in ("0%", "0.0%"):
+    if is_hy_smi and texts.get(_UTILIZATION_KEY) == "N/A" and texts.get(_MEMORY_KEY) in ("0%", "0.0%"):
         entries[:] = [Entry(item.key, "N/A", item.where) if item.key == _MEMORY_KEY else item for item in entries]
