@@ -58,9 +58,9 @@ def _read_cards(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> li
     for line in lines:
         _read_line(state, line)
     _end_card(state)
-    for position, address in state.addresses.items():
-        if len(address) == len(shape.address_keys):
-            domain, bus, slot, function = (address[key] for key in shape.address_keys)
+    for position, part_by_key in state.address_parts.items():
+        if len(part_by_key) == len(shape.address_keys):
+            domain, bus, slot, function = (part_by_key[key] for key in shape.address_keys)
             draft.store(position, (identity("bus_id"),), f"{domain}:{bus}:{slot}.{function}", "PCI address")
     if state.printed_count is not None and state.printed_count != draft.device_count():
         draft.add_problem("text", wrong_count(state.printed_count, draft.device_count()))
@@ -74,7 +74,7 @@ class _ScanState:
     device: int | None = None
     section: str = ""
     printed_count: int | None = None
-    addresses: dict[int, dict[Key, str]] = field(default_factory=dict)
+    address_parts: dict[int, dict[Key, str]] = field(default_factory=dict)
     card_keys: dict[Key, None] = field(default_factory=dict)  # the keys that the current card has had so far
     sections_by_card: list[tuple[str, ...]] = field(default_factory=list)
     is_heading_missing: bool = False  # a key was repeated, because the next card's heading is missing
@@ -123,7 +123,7 @@ def _detect_missing_heading(state: _ScanState, key: Key, line: Line) -> None:
 def _read_value(state: _ScanState, device: int, key: Key, text: str, line: Line) -> None:
     state.card_keys[key] = None
     if key in state.shape.address_keys:
-        state.addresses.setdefault(device, {})[key] = text.strip()
+        state.address_parts.setdefault(device, {})[key] = text.strip()
     else:
         _store_value(state.draft, device, state.shape, key, text, line)
 

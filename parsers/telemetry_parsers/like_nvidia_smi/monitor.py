@@ -121,15 +121,15 @@ class QueryShape:
     ignored: frozenset[str]
 
 
-def read_query(lines: Sequence[Line], query: QueryShape, draft: Draft) -> None:
+def read_query(lines: Sequence[Line], shape: QueryShape, draft: Draft) -> None:
     """Add the newest row of each card to the draft."""
     headings: _Headings = ()
     newest_rows: _NewestRows = {}
     for line in lines:
-        new_headings = query_headings(line, query)
+        new_headings = query_headings(line, shape)
         if new_headings:
             headings = new_headings
-            unknown_fields = [name for name, _ in headings if name not in query.fields and name not in query.ignored]
+            unknown_fields = [name for name, _ in headings if name not in shape.fields and name not in shape.ignored]
             draft.add_unknown(*unknown_fields)
         elif headings and line.text.strip():
             _update_newest_rows(draft, headings, line, newest_rows)
@@ -137,12 +137,12 @@ def read_query(lines: Sequence[Line], query: QueryShape, draft: Draft) -> None:
         index = units.integer(card)
         device = draft.device(card if index is None else index)
         for (name, unit), cell in zip(headings, cells, strict=True):
-            target = query.fields.get(name)
+            target = shape.fields.get(name)
             if target is not None:
                 draft.store(device, (target,), _with_unit(cell, unit), line.where)
 
 
-def query_headings(line: Line, query: QueryShape) -> _Headings:
+def query_headings(line: Line, shape: QueryShape) -> _Headings:
     """Return the fields and units in a heading line, or () for any other line."""
     if not line.ended or len(line.text) > _MAX_ROW_LENGTH:
         return ()
@@ -152,7 +152,7 @@ def query_headings(line: Line, query: QueryShape) -> _Headings:
         return ()
     fields = [(match[1].lower(), match[2] or "") for match in matches if match]
     names = {name for name, _ in fields}
-    known_names = [name for name in names if name in query.fields or name in query.ignored]
+    known_names = [name for name in names if name in shape.fields or name in shape.ignored]
     has_known_fields = any("." in name for name in known_names) or len(known_names) == len(names)
     return fields if has_known_fields and names.intersection(_IDENTITY_FIELDS) else ()
 

@@ -215,17 +215,17 @@ def _hygon_list_in(lines: Sequence[Line]) -> _HygonProcessList:
     for line in lines:
         if not line.ended:
             continue
-        pid = _PID.match(line.text)
-        pair = _PAIR.match(line.text)
-        key = " ".join(pair[1].lower().split()) if pair is not None else ""
-        if pid is not None:
-            hygon_list.entries.append(_HygonProcess(int(pid[1])))
+        pid_match = _PID.match(line.text)
+        pair_match = _PAIR.match(line.text)
+        key = " ".join(pair_match[1].lower().split()) if pair_match is not None else ""
+        if pid_match is not None:
+            hygon_list.entries.append(_HygonProcess(int(pid_match[1])))
             hygon_list.is_complete = False
         elif hygon_list.entries and not hygon_list.is_complete:
             hygon_list.is_complete = _RULE.match(line.text) is not None
-            if pair is not None and key not in hygon_list.entries[-1].values:
-                hygon_list.entries[-1].values[key] = pair[2].strip()
-            elif pair is not None:
+            if pair_match is not None and key not in hygon_list.entries[-1].values:
+                hygon_list.entries[-1].values[key] = pair_match[2].strip()
+            elif pair_match is not None:
                 # A repeated key means that the first line of the next process is missing.
                 hygon_list.stray_line = hygon_list.stray_line or line
         elif key in _PROCESS_KEYS:

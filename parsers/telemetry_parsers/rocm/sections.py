@@ -33,22 +33,22 @@ _DRIVER = re.compile(r"\s{0,8}(Driver [Vv]ersion)\s{0,8}:\s{0,8}(\S.{0,80})\Z")
 def read_sections(lines: Sequence[Line]) -> Listing | None:
     """Read lines such as `GPU[0] : key: value` into a listing, or return None if there are none."""
     listing = Listing()
-    has_card = False
+    has_data = False
     for line in lines:
-        match = _CARD_LINE.match(line.text)
-        driver = _DRIVER.match(line.text)
-        has_card = has_card or match is not None or driver is not None
+        card_line = _CARD_LINE.match(line.text)
+        driver_line = _DRIVER.match(line.text)
+        has_data = has_data or card_line is not None or driver_line is not None
         if not line.ended:
-            if match is not None or driver is not None or not messages.is_frame(line.text):
+            if card_line is not None or driver_line is not None or not messages.is_frame(line.text):
                 listing.add_problem(line.where, CUT_LINE)
             listing.is_cut = bool(listing.problems)
-        elif match is not None:
-            _read_value(line, match[1] or "", int(match[2]), match[3].rstrip(), listing)
-        elif driver is not None:
-            listing.system.append(Entry(driver[1], driver[2].strip(), line.where))
+        elif card_line is not None:
+            _read_value(line, card_line[1] or "", int(card_line[2]), card_line[3].rstrip(), listing)
+        elif driver_line is not None:
+            listing.system.append(Entry(driver_line[1], driver_line[2].strip(), line.where))
         elif _LINE_WITHOUT_CARD.match(line.text):
             listing.add_problem(line.where, f"the line does not name its card: {quote(line.text)}")
-    return listing if has_card else None
+    return listing if has_data else None
 
 
 def report_missing_end(lines: Sequence[Line], listing: Listing) -> None:

@@ -99,7 +99,8 @@ def _read_line(output: _QueryOutput, section: str, line: Line) -> None:
     elif not key:
         output.draft.add_problem(line.where, value_without_key(line.text))
     elif not output.cards or key in _HEADER_KEYS:
-        output.answer_count += key == _COUNT_KEY and key in output.header
+        if key == _COUNT_KEY and key in output.header:
+            output.answer_count += 1
         output.header[key] = value.strip()
     else:
         output.cards[-1].values.append((("" if key in CARD_KEYS else section, key), value.strip()))
@@ -131,15 +132,15 @@ def _read_document(output: _QueryOutput, document: Plain) -> bool:
     output.header.update(header)
     for position, card in enumerate(cards):
         output.cards.append(_Card(f"GPU {position}"))
-        _flatten(output, card, "", _MAX_DEPTH)
+        _add_nested_values(output, card, "", _MAX_DEPTH)
     return True
 
 
-def _flatten(output: _QueryOutput, values: dict[str, Plain], section: str, depth: int) -> None:
+def _add_nested_values(output: _QueryOutput, values: dict[str, Plain], section: str, depth: int) -> None:
     for name, value in values.items():
         key = _normalize(name)
         if isinstance(value, dict) and depth:
-            _flatten(output, value, key, depth - 1)
+            _add_nested_values(output, value, key, depth - 1)
         elif value is None or isinstance(value, str):
             output.cards[-1].values.append(((section, key), value or ""))
         else:
@@ -165,17 +166,17 @@ def _check_count(output: _QueryOutput, card_count: int) -> None:
 
 def _merge_cards(output: _QueryOutput) -> list[_Card]:
     """Return each card once, with the keys from all answers about that card."""
-    cards: dict[Device, _Card] = {}
+    card_by_identity: dict[Device, _Card] = {}
     first_identity_by_index: dict[int | None, Device] = {}
     for card in output.cards:
         identity = replace(_create_device(card), facts=())
-        previous = first_identity_by_index.setdefault(identity.index, identity)
-        index_only_device = Device(VENDOR, identity.index)  # `-d POWER` identifies a card only by its index
-        is_same = identity.index is not None and index_only_device in (identity, previous)
-        earlier_card = cards.setdefault(previous if is_same else identity, card)
+        first_identity = first_identity_by_index.setdefault(identity.index, identity)
+        index_only = Device(VENDOR, identity.index)  # `-d POWER` identifies a card only by its index
+        is_same_card = identity.index is not None and index_only in (identity, first_identity)
+        earlier_card = card_by_identity.setdefault(first_identity if is_same_card else identity, card)
         if earlier_card is not card:
             _add_keys(output, earlier_card, card, is_identified=identity != Device(VENDOR))
-    return list(cards.values())
+    return list(card_by_identity.values())
 
 
 def _add_keys(output: _QueryOutput, earlier_card: _Card, card: _Card, *, is_identified: bool) -> None:

@@ -86,8 +86,8 @@ def _read_performance_state(answer: Plain, device_draft: DeviceDraft) -> None:
 def _read_reasons(answer: Plain, supported_answer: Plain, device_draft: DeviceDraft) -> None:
     """Store 1 for each active throttling reason, and 0 for the other supported reasons."""
     value = device_draft.value(answer, _REASONS_SOURCE)
-    all_bits = sum(tables.THROTTLE_REASONS) | tables.IDLE_REASON
-    if not isinstance(value, Absent) and (value < 0 or int(value) & all_bits == all_bits):
+    known_bits = sum(tables.THROTTLE_REASONS) | tables.IDLE_REASON
+    if not isinstance(value, Absent) and (value < 0 or int(value) & known_bits == known_bits):
         value = Absent.IMPLAUSIBLE  # a value with all known bits set is a placeholder
     supported_bits = integer(supported_answer, 1 << 63)
     active_bits = 0 if isinstance(value, Absent) else int(value)
@@ -96,7 +96,7 @@ def _read_reasons(answer: Plain, supported_answer: Plain, device_draft: DeviceDr
         if (expected_bits | active_bits) & bit:
             state = value if isinstance(value, Absent) else float(active_bits & bit != 0)
             device_draft.add("throttled", state, word, _REASONS_SOURCE)
-    unknown_bits = active_bits & ~all_bits
+    unknown_bits = active_bits & ~known_bits
     if unknown_bits:
         device_draft.add_problem(f"{_REASONS_SOURCE}: unknown bits {unknown_bits:#x}")
 
@@ -308,11 +308,11 @@ def read_events(answer: Plain, draft: Draft) -> None:
     """Add the events to the draft. Each event is assigned to its MIG instance, or else to its GPU."""
     if not items(answer):
         return
-    positions: dict[_InstanceKey, int] = {}
+    position_by_key: dict[_InstanceKey, int] = {}
     for position, device in enumerate(draft.devices()):
-        positions.setdefault(_instance_key(device), position)
+        position_by_key.setdefault(_instance_key(device), position)
     for record in items(answer):
-        event = _parse_event(mapping(record), positions)
+        event = _parse_event(mapping(record), position_by_key)
         if event is None:
             count = integer(mapping(record).get("dropped"))
             problem = f"{count} events were dropped, because they came too fast; they are not counted"
@@ -326,11 +326,12 @@ def _instance_key(device: Device) -> _InstanceKey:
     return device.bus_id, facts.get("gpu_instance"), facts.get("compute_instance")
 
 
-def _parse_event(record: dict[str, Plain], positions: Mapping[_InstanceKey, int]) -> Event | None:
+def _parse_event(record: dict[str, Plain], position_by_key: Mapping[_InstanceKey, int]) -> Event | None:
     bus_id = text(record.get("bus_id")) or ""
     ids = (integer(record.get(name), 1 << 32) for name in ("gpu_instance", "compute_instance"))
     gpu_instance, compute_instance = (None if number is None else str(number) for number in ids)
-    position = positions.get((bus_id, gpu_instance, compute_instance), positions.get((bus_id, None, None)))
+    gpu_position = position_by_key.get((bus_id, None, None))
+    position = position_by_key.get((bus_id, gpu_instance, compute_instance), gpu_position)
     wall_time = number(record.get("wall_time"))
     event_time = wall_time if not isinstance(wall_time, Absent) and 0 < wall_time < 1e11 else None
     xid, lost_code = integer(record.get("xid")), integer(record.get("lost"))
