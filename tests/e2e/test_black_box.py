@@ -161,7 +161,7 @@ def test_slow_client_gets_all_captures(tmp_path: Path) -> None:
         runtime = str(tmp_path / "run")
         daemon.until(lambda: len(list(recorder.recent_captures(runtime))) > 30)
         kept = len(list(recorder.recent_captures(runtime)))
-        asked, taken = recorder.DaemonCaptures(runtime, 2.0, minutes_before=True, longest_round=60.0), []
+        asked, taken = recorder.DaemonCaptures(runtime, 2.0, minutes_before=True, max_round_seconds=60.0), []
         begun = time.monotonic()
         for capture in asked.captures():
             taken.append(capture.monotonic_time)

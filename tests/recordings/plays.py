@@ -107,7 +107,7 @@ def played(
 
 def shown(tmp_path: Path, captures: list[Capture], at: str = "end") -> Played:
     it = made(tmp_path, captures, at=at)
-    it.node.show(it.store, it.history)
+    it.node.fill(it.store, it.history)
     return it
 
 

@@ -164,7 +164,7 @@ def test_a_file_that_was_not_written_or_is_of_another_alarm_now_counts_no_more()
     for number in range(6):
         crash = night.bursts.start_burst(Alarm("xid_31", f"GPU-{number}", Severity.MINOR, "other"))
         assert (crash is not None) == (number < 3), "half of the hour is used up"
-        assert night.bursts.start_burst(card(number, f"tool {number % 2}"), replaced=crash)
+        assert night.bursts.start_burst(card(number, f"tool {number % 2}"), pending=crash)
         night.now += 3 * MINUTE
     assert night.bursts.start_burst(card(9)) is None
 

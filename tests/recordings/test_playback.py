@@ -249,9 +249,9 @@ def test_a_timeline_runs_at_its_speed_and_stands_still() -> None:
     for act in (
         line.run,
         line.stop,
-        lambda: line.continue_seek_from(50.0, 60.0),
+        lambda: line.advance_seek(50.0, 60.0),
         lambda: line.set_speed(0.1),
-        lambda: line.continue_seek_from(0.0, 0.0),
+        lambda: line.advance_seek(0.0, 0.0),
     ):
         act()
         line.set_speed(10.0)
@@ -270,7 +270,7 @@ def test_a_timeline_runs_at_its_speed_and_stands_still() -> None:
     now[0] += 100
     assert line.position() == 21.0
     before = line.monotonic()
-    line.continue_seek_from(3.0, 9.0)
+    line.advance_seek(3.0, 9.0)
     assert (line.position(), line.seconds_to_target, line.monotonic()) == (3.0, 6.0, before)
 
 

@@ -73,7 +73,7 @@ def test_packed_ones_cut_at_every_byte_lose_no_whole_line_and_say_so(tmp_path: P
         assert len(captures) in (written.count(b"\n"), written.count(b"\n") + 1)
         assert captures == CAPTURES[: len(captures)]
         assert damage.early_end.startswith(("the recording is truncated in line", "the recording ends after line"))
-        assert damage.count == 0
+        assert damage.invalid_count == 0
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_bad_lines_in_the_middle_are_named_counted_and_left_out(bad: bytes, reas
     captures, damage = read(lines[0] + bad + b"\n" + lines[1])
     assert captures[0] == CAPTURES[0]
     assert captures[-1] == CAPTURES[1] or b'"schema"' in bad[50:]
-    assert (damage.count, damage.invalid[0][0]) == (1, 2)
-    assert reason in damage.invalid[0][1]
+    assert (damage.invalid_count, damage.invalid_lines[0][0]) == (1, 2)
+    assert reason in damage.invalid_lines[0][1]
     assert next(damage.lines()).startswith("line 2 was skipped: it is not a recorded capture (")
 
 

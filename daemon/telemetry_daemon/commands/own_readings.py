@@ -162,7 +162,7 @@ def _play_into_store(node: ReplayNode, arguments: argparse.Namespace, settings: 
     store = Store("", node.clock, (), Accumulator(Events(), history), node.replay_info, owners)
     store.facts.set_peaks(configured_peaks(settings))
     if arguments.watch is None:
-        node.show(store, history, arguments.source)
+        node.fill(store, history, arguments.source)
     else:
         node.start_filling(store, history)
     return store

@@ -144,10 +144,10 @@ def _record_daemon(
         settings.state.runtime_directory,
         arguments.duration,
         minutes_before=arguments.before,
-        longest_round=poll_intervals.max_round_seconds(
+        max_round_seconds=poll_intervals.max_round_seconds(
             (loaded_parser.parser, settings.source(loaded_parser.parser.name)) for loaded_parser in loaded.parsers
         ),
-        is_continued=lambda: progress.start_recording_time(gate),
+        continues_after_round=lambda: progress.start_recording_time(gate),
     )
     capture_count = earlier_count = 0
     try:

@@ -1,4 +1,4 @@
-"""Detects alarms, and decides which of them the flight recorder writes to a file."""
+"""Detects alarms, and decides for which of them the flight recorder writes a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from telemetry_parsers.readings import ReadingKey, Readings, Shape
 THROTTLED, OVER_CRITICAL, STUCK, FAILED, LOST = "throttled_by_heat", "over_critical", "stuck", "failed", "lost"
 # These events are not faults.
 _HARMLESS = frozenset({"returned", "removed"})
-# Each row: (alarm, metric, pattern of the label). An increase of a matching value raises the alarm.
+# Each row: (cause, metric, pattern of the label). An increase of a matching value raises an alarm with this cause.
 _CAUSES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     (THROTTLED, "throttled", re.compile(pattern("heat_reasons"))),
     ("uncorrected_errors", "ecc_uncorrected_total", re.compile(".*")),
@@ -54,7 +54,7 @@ MAX_FAULT_FILES_A_DAY = 6
 # A card's first loss in a day gets a file despite the hourly limits, but a faulty source gets only this many.
 MIN_UP_SECONDS, MAX_FIRST_LOSSES_A_DAY = 600.0, 16
 _HOUR_SECONDS, _DAY_SECONDS = 3600.0, 86_400.0
-_MAX_CRITICAL_SUBJECTS = 4096
+_MAX_CRITICAL_FAULTS = 4096
 _MAX_DEVICE_VALUES = 8 * bounds.MAX_LABEL_VALUES
 
 
@@ -75,14 +75,14 @@ class AlarmDetector:
     def __init__(self, on_alarm: Callable[[Alarm], None], monotonic: Callable[[], float]) -> None:
         self._on_alarm = on_alarm
         self._monotonic = monotonic
-        self._devices: dict[str, MergedDevice] = {}
+        self._previous_devices: dict[str, MergedDevice] = {}
         # Maps devices to the times at which they came up, newest last.
         self._up_since: dict[str, float] = {}
         self._source_by_device: dict[str, str] = {}
         self._fault_values: dict[str, dict[ReadingKey, float]] = {}
         # The last values that can raise alarms. They rarely change, and unchanged values need no check.
-        self._values: dict[str, tuple[Shape, object]] = {}
-        self._states: dict[tuple[str, str], State] = {}
+        self._last_values: dict[str, tuple[Shape, object]] = {}
+        self._states_by_poll: dict[tuple[str, str], State] = {}
 
     def add_event(self, event: PastEvent) -> None:
         """Raise an alarm for a device's event, unless it is harmless."""
@@ -95,13 +95,13 @@ class AlarmDetector:
     def update(self, devices: Sequence[MergedDevice], health_by_poll: Mapping[tuple[str, str], Health]) -> None:
         """Raise alarms for new faults of the devices and polls."""
         for device in devices:
-            if self._devices.get(device.id) is not device:
+            if self._previous_devices.get(device.id) is not device:
                 self._update_device(device)
-        self._devices = {device.id: device for device in devices}
-        for device_id in self._fault_values.keys() - self._devices.keys():
-            del self._fault_values[device_id], self._values[device_id], self._source_by_device[device_id]
+        self._previous_devices = {device.id: device for device in devices}
+        for device_id in self._fault_values.keys() - self._previous_devices.keys():
+            del self._fault_values[device_id], self._last_values[device_id], self._source_by_device[device_id]
         for key, health in health_by_poll.items():
-            previous, self._states[key] = self._states.get(key), health.state
+            previous, self._states_by_poll[key] = self._states_by_poll.get(key), health.state
             if health.state == STUCK and previous != STUCK:
                 self._on_alarm(Alarm(STUCK, key[0], Severity.CRITICAL, key[0]))
             elif health.state == FAILED and previous == "ok":
@@ -114,12 +114,13 @@ class AlarmDetector:
             return
         readings = Readings.of(device.readings)
         values = _value_selector(readings.shape)(readings.values)
-        shape, previous = self._values.get(device.id, (None, None))
+        shape, previous = self._last_values.get(device.id, (None, None))
         is_unchanged = shape is readings.shape and previous == values
-        self._values[device.id] = readings.shape, values
+        self._last_values[device.id] = readings.shape, values
         source = self._source_by_device[device.id] = readings.origins[0].source
         known_values = self._fault_values.setdefault(device.id, {})
-        for cause, faults in chain(() if is_unchanged else _fault_values(readings), _overheating(device, readings)):
+        all_faults = chain(() if is_unchanged else _faults_by_cause(readings), _overheating(device, readings))
+        for cause, faults in all_faults:
             increase = sum(value - known_values.get(key, value) for key, value in faults.items())
             known_values |= faults
             if increase > 0.0:
@@ -135,24 +136,24 @@ class AlarmDetector:
             self._up_since[device_id] = self._monotonic()
 
 
-def _fault_values(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
+def _faults_by_cause(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
     for cause, indices in _fault_indices(readings.shape):
         values = ((key, readings.values[index]) for key, index in indices)
         yield cause, {key: value for key, value in values if not isinstance(value, Absent)}
 
 
 def _overheating(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
-    """Yield whether the device is too hot. Devices that report throttling states are skipped."""
-    positions = _temperature_indices(readings.shape)
-    if any(not isinstance(readings.values[index], Absent) for _, index in positions["throttled"]):
+    """Yield 1 if the device is too hot, else 0. Yield nothing if the device reports its throttling."""
+    indices = _indices_by_metric(readings.shape)
+    if any(not isinstance(readings.values[index], Absent) for _, index in indices["throttled"]):
         return
-    view = DeviceView(device, readings, positions, 0.0)
+    view = DeviceView(device, readings, indices, 0.0)
     if view.numbers(_TEMPERATURE):
         yield OVER_CRITICAL, {(OVER_CRITICAL, ""): float(bool(over_critical(view)))}
 
 
 @lru_cache(maxsize=_MAX_SHAPES)
-def _temperature_indices(shape: Shape) -> Positions:
+def _indices_by_metric(shape: Shape) -> Positions:
     return {
         metric: tuple((label, index) for (name, label), index in shape.indices.items() if name == metric)
         for metric in (*TEMPERATURES, "throttled")
@@ -161,16 +162,19 @@ def _temperature_indices(shape: Shape) -> Positions:
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def _fault_indices(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, int], ...]], ...]:
-    causes = (
-        (cause, tuple((key, at) for key, at in shape.indices.items() if key[0] == metric and labels.fullmatch(key[1])))
-        for cause, metric, labels in _CAUSES
+    indices_by_cause = (
+        (
+            cause,
+            tuple((key, index) for key, index in shape.indices.items() if key[0] == metric and label.fullmatch(key[1])),
+        )
+        for cause, metric, label in _CAUSES
     )
-    return tuple((cause, keys) for cause, keys in causes if keys)
+    return tuple((cause, indices) for cause, indices in indices_by_cause if indices)
 
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def _value_selector(shape: Shape) -> Callable[[Sequence[object]], object]:
-    indices = [index for _, keys in _fault_indices(shape) for _, index in keys]
+    indices = [index for _, cause_indices in _fault_indices(shape) for _, index in cause_indices]
     return itemgetter(*indices) if indices else lambda _: ()
 
 
@@ -187,7 +191,7 @@ class CountedFile:
 
     start: float
     alarm: Alarm = Alarm("", "")
-    is_exempt: bool = False
+    is_exempt: bool = False  # does not count towards the hourly limits
 
 
 class FlightFilePolicy:
@@ -199,30 +203,30 @@ class FlightFilePolicy:
         self._files = list(map(CountedFile, file_times))
         self._burst_start = self._last_alarm_time = -float("inf")
         self._severity = Severity.MINOR
-        # The subjects of the current burst.
         self._first_subject = ""
-        self._critical_subjects: set[tuple[str, bool]] = set()
+        # The critical alarms of the current burst, as (subject, whether the subject was lost).
+        self._critical_faults: set[tuple[str, bool]] = set()
 
-    def start_burst(self, alarm: Alarm, replaced: CountedFile | None = None) -> CountedFile | None:
-        """Return a new file if this alarm needs one and the limits allow it, else None."""
+    def start_burst(self, alarm: Alarm, pending: CountedFile | None = None) -> CountedFile | None:
+        """Return a file if this alarm needs a new one and the limits allow it. The new file replaces `pending`."""
         now = self._monotonic()
         is_in_burst = now - self._last_alarm_time < QUIET_SECONDS and now - self._burst_start < MAX_BURST_SECONDS
-        if is_in_burst and not self._needs_new_file(alarm, now, has_pending=replaced is not None):
+        if is_in_burst and not self._needs_new_file(alarm, now, has_pending=pending is not None):
             self._last_alarm_time = now
             self._add_to_burst(alarm)
             return None
-        files = [file for file in self._files if now - file.start < _DAY_SECONDS and file is not replaced]
+        files = [file for file in self._files if now - file.start < _DAY_SECONDS and file is not pending]
         is_first_loss = _is_first_loss(alarm, files)
         if not (is_first_loss or _is_within_limits(alarm, now, files)):
             return None
         if not is_in_burst:
-            self._critical_subjects.clear()
+            self._critical_faults.clear()
             self._severity = alarm.severity
         self._burst_start = self._last_alarm_time = now
         self._first_subject = alarm.subject
         self._add_to_burst(alarm)
-        if replaced is not None:
-            self.remove(replaced)
+        if pending is not None:
+            self.remove(pending)
         file = CountedFile(now, alarm, is_first_loss)
         self.add(file)
         return file
@@ -239,17 +243,17 @@ class FlightFilePolicy:
             self._files.remove(file)
 
     def _needs_new_file(self, alarm: Alarm, now: float, *, has_pending: bool) -> bool:
-        is_within_minute = now - self._burst_start < REWRITE_SECONDS
+        is_burst_new = now - self._burst_start < REWRITE_SECONDS
         if alarm.severity is Severity.CRITICAL and self._severity is Severity.CRITICAL:
-            return _critical_subject(alarm) not in self._critical_subjects and not is_within_minute
+            return _critical_fault(alarm) not in self._critical_faults and not is_burst_new
         # If a card is lost within a minute of its first fault, both belong in one file.
         is_same_card = alarm.subject == self._first_subject and self._severity is Severity.SERIOUS
-        return alarm.severity > self._severity and not (is_same_card and is_within_minute and not has_pending)
+        return alarm.severity > self._severity and not (is_same_card and is_burst_new and not has_pending)
 
     def _add_to_burst(self, alarm: Alarm) -> None:
         self._severity = max(self._severity, alarm.severity)
-        if alarm.severity is Severity.CRITICAL and len(self._critical_subjects) < _MAX_CRITICAL_SUBJECTS:
-            self._critical_subjects.add(_critical_subject(alarm))
+        if alarm.severity is Severity.CRITICAL and len(self._critical_faults) < _MAX_CRITICAL_FAULTS:
+            self._critical_faults.add(_critical_fault(alarm))
 
 
 def _is_within_limits(alarm: Alarm, now: float, day_files: Sequence[CountedFile]) -> bool:
@@ -274,5 +278,5 @@ def _is_first_loss(alarm: Alarm, day_files: Sequence[CountedFile]) -> bool:
     return is_first and len(losses) < MAX_FIRST_LOSSES_A_DAY
 
 
-def _critical_subject(alarm: Alarm) -> tuple[str, bool]:
+def _critical_fault(alarm: Alarm) -> tuple[str, bool]:
     return alarm.subject, alarm.cause == LOST

@@ -59,22 +59,22 @@ class FlightRecorder:
         self._lock = threading.Lock()
         self._write_lock = threading.Lock()
         self._pending: _PendingFile | None = None
-        self._written: _PendingFile | None = None
+        self._last_written: _PendingFile | None = None
         self._timer: threading.Timer | None = None
         self._wake_time = math.inf
         self._changes = ChangeLog()
-        self._has_ended = False
+        self._is_closed = False
 
     def on_alarm(self, alarm: Alarm) -> None:
         """Schedule a file if this alarm needs one."""
         with self._lock:
-            if not self._has_ended:
+            if not self._is_closed:
                 self._schedule_file(alarm, self._clock.monotonic())
 
     def end(self, seconds: float) -> None:
-        """Write the pending file, if any, within this time."""
+        """Ignore later alarms, and write the pending file within `seconds`."""
         with self._lock:
-            self._has_ended = True
+            self._is_closed = True
             pending, self._pending = self._pending, None
             if self._timer is not None:
                 self._timer.cancel()
@@ -97,9 +97,13 @@ class FlightRecorder:
             self._set_pending(file)
         elif counted is not None:
             self._set_pending(_PendingFile(name, now, now + SETTLE_SECONDS, counted))
-        elif self._pending is None and self._written is not None and now < self._written.start + REWRITE_SECONDS:
-            due = max(self._written.start + REWRITE_SECONDS, now + SETTLE_SECONDS)
-            self._set_pending(replace(self._written, due=due, is_rewrite=True))
+        elif (
+            self._pending is None
+            and self._last_written is not None
+            and now < self._last_written.start + REWRITE_SECONDS
+        ):
+            due = max(self._last_written.start + REWRITE_SECONDS, now + SETTLE_SECONDS)
+            self._set_pending(replace(self._last_written, due=due, is_rewrite=True))
 
     def _set_pending(self, pending: _PendingFile) -> None:
         if pending.due < self._wake_time and not self._schedule_wake(pending.due) and self._timer is None:
@@ -110,7 +114,7 @@ class FlightRecorder:
             self._pending = pending
 
     def _schedule_wake(self, wake_time: float) -> bool:
-        """Replace the timer, and return whether the new one could be started."""
+        """Replace the timer. Return False if no thread could be started for the new timer."""
         timer = self._create_timer(max(0.0, wake_time - self._clock.monotonic()), partial(self._wake, wake_time))
         timer.daemon = True
         try:
@@ -135,7 +139,7 @@ class FlightRecorder:
             if pending is None or (pending.due > self._clock.monotonic() and self._schedule_wake(pending.due)):
                 return
             self._pending = None
-            self._written = None if pending.is_rewrite else pending
+            self._last_written = None if pending.is_rewrite else pending
         self._write_file(pending, _MAX_WRITE_SECONDS)
 
     def _write_file(self, pending: _PendingFile, seconds: float) -> None:

@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def write(path: Path, name: str, lines: Iterable[bytes], max_bytes: int = flights.MAX_BYTES) -> None:
-    """Write the lines to a new file, and delete old files beyond the size limit. Raise OSError."""
+    """Write the lines to a new file, and delete old files beyond the limits. Raise OSError on failure."""
     packed_file = io.BytesIO()
     with gzip.GzipFile(fileobj=packed_file, mode="wb", mtime=0) as file:
         file.writelines(lines)
@@ -72,7 +72,7 @@ def write(path: Path, name: str, lines: Iterable[bytes], max_bytes: int = flight
 
 
 def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[bytes]:
-    """Return the newest captures as masked lines, as many as time allows."""
+    """Return masked lines of the newest captures. The time limit determines how many."""
     mask = Mask(secrets.token_bytes(32), names_here())
     start = time.monotonic()
     with load_parsers(find_parsers(request.parser_paths)) as loaded:

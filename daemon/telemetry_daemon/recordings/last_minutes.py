@@ -21,8 +21,8 @@ SECONDS = 180.0
 MAX_BYTES = 8 << 20
 # Masking takes a second or two for each MiB, so sizes before compression are limited.
 MAX_RAW_BYTES, MAX_CAPTURE_BYTES = 16 << 20, 1 << 20
-# A capture above this fraction of the memory limit would displace too many others.
-_MAX_CAPTURE_FRACTION = 8
+# A capture that uses more of the memory limit would displace too many others.
+_MAX_CAPTURE_SHARE = 1 / 8
 # A compressor shared by all captures would halve the size, but keep 256 KiB of memory in use.
 _LEVEL, _DEFLATED = 1, 8
 # The memory overhead of Python for each stored line.
@@ -104,14 +104,14 @@ class RecentCaptures:
         self._max_raw_bytes = max_raw_bytes
         self._lock = threading.Lock()
         self._added_count = 0
-        self._polls: dict[_Poll, deque[_StoredCapture]] = {}
+        self._captures_by_poll: dict[_Poll, deque[_StoredCapture]] = {}
         # The total size of each source's captures, compressed and uncompressed.
         self._packed_bytes: Counter[str] = Counter()
         self._raw_bytes: Counter[str] = Counter()
 
     @property
     def size_bytes(self) -> int:
-        """Return the memory that the captures use."""
+        """Return the memory that the captures use, in bytes."""
         with self._lock:
             return self._packed_bytes.total()
 
@@ -124,45 +124,45 @@ class RecentCaptures:
         with self._lock:
             self._added_count += 1
             stored_capture = _StoredCapture(self._added_count, line.taken, packed, len(line.text))
-            if stored_capture.size_bytes > self._max_bytes // _MAX_CAPTURE_FRACTION:
+            if stored_capture.size_bytes > self._max_bytes * _MAX_CAPTURE_SHARE:
                 return
-            self._polls.setdefault((line.source, line.poll), deque()).append(stored_capture)
+            self._captures_by_poll.setdefault((line.source, line.poll), deque()).append(stored_capture)
             self._packed_bytes[line.source] += stored_capture.size_bytes
             self._raw_bytes[line.source] += stored_capture.raw_bytes
             self._drop_before(line.taken - self._seconds)
             while self._packed_bytes.total() > self._max_bytes:
-                self._make_room(self._packed_bytes)
+                self._drop_from_largest_source(self._packed_bytes)
             while self._raw_bytes.total() > self._max_raw_bytes:
-                self._make_room(self._raw_bytes)
+                self._drop_from_largest_source(self._raw_bytes)
 
     def packed(self) -> Iterator[bytes]:
         """Yield all captures in order of arrival, each as a gzip member."""
         with self._lock:
-            return _in_order(capture for captures in self._polls.values() for capture in captures)
+            return _in_order(capture for captures in self._captures_by_poll.values() for capture in captures)
 
     def newest(self) -> Iterator[bytes]:
         """Yield the newest capture of each poll, as gzip members."""
         with self._lock:
-            return _in_order(captures[-1] for captures in self._polls.values())
+            return _in_order(captures[-1] for captures in self._captures_by_poll.values())
 
     def _drop_before(self, start: float) -> None:
         """Drop captures from before `start`, but keep the newest one of each poll."""
-        for poll, captures in self._polls.items():
+        for poll, captures in self._captures_by_poll.items():
             while len(captures) > 1 and captures[1].taken < start:
                 self._drop_oldest(poll)
 
-    def _make_room(self, sizes: Counter[str]) -> None:
-        """Drop the oldest capture of the source that uses the most memory."""
+    def _drop_from_largest_source(self, sizes: Counter[str]) -> None:
+        """Drop the oldest capture of the source with the largest size, if possible not the only capture of a poll."""
         source, _ = sizes.most_common(1)[0]
-        polls = [poll for poll in self._polls if poll[0] == source]
-        polls_with_more = [poll for poll in polls if len(self._polls[poll]) > 1]
-        oldest_poll = min(polls_with_more or polls, key=lambda poll: self._polls[poll][0].sequence)
+        polls = [poll for poll in self._captures_by_poll if poll[0] == source]
+        polls_with_several = [poll for poll in polls if len(self._captures_by_poll[poll]) > 1]
+        oldest_poll = min(polls_with_several or polls, key=lambda poll: self._captures_by_poll[poll][0].sequence)
         self._drop_oldest(oldest_poll)
-        if not self._polls[oldest_poll]:
-            del self._polls[oldest_poll]
+        if not self._captures_by_poll[oldest_poll]:
+            del self._captures_by_poll[oldest_poll]
 
     def _drop_oldest(self, poll: _Poll) -> None:
-        dropped_capture = self._polls[poll].popleft()
+        dropped_capture = self._captures_by_poll[poll].popleft()
         self._packed_bytes[poll[0]] -= dropped_capture.size_bytes
         self._raw_bytes[poll[0]] -= dropped_capture.raw_bytes
 

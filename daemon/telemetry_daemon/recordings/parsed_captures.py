@@ -29,7 +29,7 @@ class CaptureParser:
         self._installed: dict[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}
 
     def parser_of(self, capture: Capture) -> Parser | None:
-        """Return the parser for the capture's source, or None."""
+        """Return the parser for the capture's source, or None if it is not installed."""
         return simulated_parser(capture) or self._installed.get(capture.source)
 
     def parse(self, capture: Capture) -> Report | None:
@@ -91,8 +91,8 @@ class StoreFeed:
         poll = self._polls.get(key)
         if poll is None:
             return
-        age = late_seconds + capture.seconds
-        start, wall_time = self._clock.monotonic() - age, self._clock.wall() - age
+        seconds_since_start = late_seconds + capture.seconds
+        start, wall_time = self._clock.monotonic() - seconds_since_start, self._clock.wall() - seconds_since_start
         capture = replace(capture, monotonic_time=start, wall_time=wall_time)
         report = self._parse(capture)
         # A replay does not look for a missing tool again, so the tool's report must not expire.

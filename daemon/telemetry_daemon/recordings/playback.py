@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 # A replay that starts in the middle also reads the half hour before, which fills the history.
 LOOK_BACK_SECONDS = SLOTS * SLOT_SECONDS
-# The speed of the replay does not affect this pause at the end.
+# At any speed, a replay pauses this long at the end before it starts again.
 PAUSE_SECONDS = 2.0
 _ENDED, _BROKEN = "ended", "cannot be played on"
 
@@ -69,7 +69,7 @@ class Playback:
             self._seek_and_play()
 
     def seek_and_rebuild(self) -> Iterator[PlacedCapture]:
-        """Seek to the requested position, and return the captures after it."""
+        """Seek to the requested position, and return the captures after this position."""
         with self._store.frozen_view(), self._clock.hold():
             remaining = self._rebuild(self._clock.start_seek())
             while self._clock.is_interrupted() and not self._clock.is_over:
@@ -92,7 +92,7 @@ class Playback:
         if self._clock.is_interrupted():
             return remaining
         self._slot = int(start // SLOT_SECONDS)
-        self._clock.continue_seek_from(start, target)
+        self._clock.advance_seek(start, target)
         self._store.reset()
         self._feed.add_sources()
         for placed in newest:
@@ -138,7 +138,7 @@ class Playback:
             self._halt(_ENDED)
 
     def _wait_for(self, position: float) -> bool:
-        """Wait for a position, and return whether the replay reached it."""
+        """Wait for a position. Return False if the wait was interrupted."""
         while self._clock.position() < position and not self._clock.is_interrupted():
             self._clock.wait(min(position, self._slot_end()))
             self._update_history()
@@ -151,9 +151,9 @@ class Playback:
 
     def _advance_to(self, position: float, target: float) -> None:
         while self._slot_end() <= position:
-            self._clock.continue_seek_from(max(self._slot_end(), self._clock.position()), target)
+            self._clock.advance_seek(max(self._slot_end(), self._clock.position()), target)
             self._update_history()
-        self._clock.continue_seek_from(max(position, self._clock.position()), target)
+        self._clock.advance_seek(max(position, self._clock.position()), target)
 
     def _slot_end(self) -> float:
         return (self._slot + 1) * SLOT_SECONDS
@@ -181,18 +181,18 @@ class PlaybackControls:
         self._options = options
         self._playback_clock = PlaybackClock(options.position, options.speed)
         self._is_started = False
-        self._show_change: Callable[[], None] = lambda: None
+        self._on_change: Callable[[], None] = lambda: None
         self.clock = Clock(self._playback_clock.monotonic, self._current_wall_time, lambda: 0.0)
 
     def start(self, store: Store, feed: StoreFeed, history: History) -> None:
         """Start playback in a new thread."""
         playback = self._create_playback(store, feed, history)
-        self._is_started, self._show_change = True, store.refresh_replay_info
+        self._is_started, self._on_change = True, store.refresh_replay_info
         self._playback_clock.run()
         threading.Thread(target=playback.run, name="playback", daemon=True).start()
 
-    def show(self, store: Store, feed: StoreFeed, history: History) -> None:
-        """Show the state at the requested position. Raise RecordingError."""
+    def fill(self, store: Store, feed: StoreFeed, history: History) -> None:
+        """Fill the store with the state at the requested position. Raise RecordingError if the file is unusable."""
         self._create_playback(store, feed, history).seek_and_rebuild()
 
     def close(self) -> None:
@@ -200,7 +200,7 @@ class PlaybackControls:
         self._playback_clock.close()
 
     def replay_info(self) -> ReplayInfo:
-        """Return the replay's state, and the recorded time and host that are shown."""
+        """Return the replay's state, its host, and the recorded times of its beginning and its position."""
         position = min(self._playback_clock.position(), self.survey.length)
         return ReplayInfo(self.wall_time(0.0), self.survey.hostname, self.wall_time(position), self.state_text())
 
@@ -231,14 +231,14 @@ class PlaybackControls:
     def pause(self) -> None:
         """Pause the replay."""
         self._playback_clock.stop()
-        self._show_change()
+        self._on_change()
 
     def resume(self) -> None:
         """Continue to play, from the beginning if the recording has ended."""
         if self._playback_clock.halt_reason() == _ENDED:
             self.seek(0.0)
         self._playback_clock.run()
-        self._show_change()
+        self._on_change()
 
     def toggle(self) -> None:
         """Pause the replay, or resume it if it is paused or has ended."""
@@ -250,12 +250,12 @@ class PlaybackControls:
     def seek(self, position: float) -> None:
         """Seek to a position in the recording, in seconds."""
         self._playback_clock.request_seek(min(max(0.0, position), self.survey.length))
-        self._show_change()
+        self._on_change()
 
     def set_speed(self, speed: float) -> None:
         """Set how many recorded seconds are played per second."""
         self._playback_clock.set_speed(speed)
-        self._show_change()
+        self._on_change()
 
     def _create_playback(self, store: Store, feed: StoreFeed, history: History) -> Playback:
         return Playback(

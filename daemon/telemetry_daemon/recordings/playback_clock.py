@@ -12,12 +12,12 @@ SLOWEST, FASTEST = 0.1, 100.0
 
 
 class PlaybackClock:
-    """The clock of a replay, stopped until `run` is called. Thread-safe."""
+    """The clock of a replay, which is stopped until `run` is called. Thread-safe."""
 
     def __init__(self, position: float = 0.0, speed: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._condition = threading.Condition()
-        self._requested: float | None = position
+        self._requested_seek: float | None = position
         self._target: float | None = None
         self._speed = speed
         self._is_running = self._is_held = False
@@ -78,34 +78,34 @@ class PlaybackClock:
     def start_seek(self) -> float:
         """Begin the requested seek, and return its target."""
         with self._condition:
-            self._target, self._requested, self._halt_reason = self._requested or 0.0, None, ""
+            self._target, self._requested_seek, self._halt_reason = self._requested_seek or 0.0, None, ""
             return self._target
 
-    def continue_seek_from(self, position: float, target: float) -> None:
-        """Move the clock to `position`, and continue the seek to `target`."""
+    def advance_seek(self, position: float, target: float) -> None:
+        """Move the clock to `position`, during a seek to `target`."""
         with self._condition:
             self._offset += max(0.0, self._position() - position)
             self._anchor_at(position)
             self.seconds_to_target = target - position
 
     def set_limit(self, limit: float) -> None:
-        """Do not let the clock run past this position."""
+        """Stop the clock at this position."""
         with self._condition:
             current = self._position()
             if current >= min(self._limit, limit):  # the clock does not catch up after a wait at the limit
                 self._anchor_at(current)
-            self._limit = limit  # no reading may expire before the next capture is read
+            self._limit = limit  # keeps readings from expiring before the next capture is read
 
     def request_seek(self, position: float) -> None:
         """Request a seek to this position, and interrupt all waits."""
         with self._condition:
-            self._requested = position
+            self._requested_seek = position
             self._condition.notify_all()
 
     def target(self) -> float | None:
         """Return the position of a requested or running seek, or None if there is no seek."""
         with self._condition:
-            return self._target if self._requested is None else self._requested
+            return self._target if self._requested_seek is None else self._requested_seek
 
     def requested_position(self) -> float:
         """Return the position of a requested or running seek, or else the current position."""
@@ -115,7 +115,7 @@ class PlaybackClock:
 
     def is_interrupted(self) -> bool:
         """Return whether a seek is requested, or the replay has ended."""
-        return self.is_over or self._requested is not None
+        return self.is_over or self._requested_seek is not None
 
     def close(self) -> None:
         """End the replay, and interrupt all waits."""

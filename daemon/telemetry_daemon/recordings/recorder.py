@@ -69,7 +69,7 @@ class Recorder:
 
     @classmethod
     def to_file(cls, path: Path) -> Recorder:
-        """Open a file for recording. An old recording is replaced. Raise RecordError."""
+        """Open a file for recording, and replace an old recording. Raise RecordError if this is impossible."""
         try:
             return cls(_LineFile(path), str(path))
         except OSError as error:
@@ -140,7 +140,6 @@ class _LineFile:
         """Do nothing, because no line is buffered."""
 
     def close(self) -> None:
-        """Close the file."""
         if self._is_closed:
             return
         try:
@@ -216,29 +215,30 @@ class FirstResultGate:
         self._sink = sink
         self._capture_parser = capture_parser
         self._lock = threading.Lock()
-        self._waiting: dict[tuple[str, str], tuple[Capture, Report | None]] = {}
+        self._held_captures: dict[tuple[str, str], tuple[Capture, Report | None]] = {}
         self.is_open = False
 
     def __call__(self, capture: Capture, report: Report | None) -> None:
-        """Pass a capture on or hold it back."""
+        """Pass a capture to the sink, or hold back the newest capture of each poll while the gate is closed."""
         if not self.is_open:
             with self._lock:
-                if not self._may_pass(capture):
-                    self._waiting[capture.source, capture.poll] = (capture, report)
+                if not self._open_for(capture):
+                    self._held_captures[capture.source, capture.poll] = (capture, report)
                     return
-                while self._waiting:
-                    self._sink(*self._waiting.pop(next(iter(self._waiting))))
+                while self._held_captures:
+                    self._sink(*self._held_captures.pop(next(iter(self._held_captures))))
         self._sink(capture, report)
 
     @property
     def failures(self) -> dict[str, str]:
         """Return a failure text for each accelerator source that has failed so far."""
         with self._lock:
-            waiting = [capture for capture, _ in self._waiting.values() if self._has_accelerators(capture)]
-        failures = ((capture.source, capture.failure) for capture in waiting if capture.failure is not None)
+            held = [capture for capture, _ in self._held_captures.values() if self._has_accelerators(capture)]
+        failures = ((capture.source, capture.failure) for capture in held if capture.failure is not None)
         return {source: failure.text for source, failure in failures if failure.state in _FAILED_STATES}
 
-    def _may_pass(self, capture: Capture) -> bool:
+    def _open_for(self, capture: Capture) -> bool:
+        """Open the gate if the capture is the first result. Return whether the gate is open."""
         self.is_open = self.is_open or (self._has_accelerators(capture) and _has_output(capture))
         return self.is_open
 
@@ -253,7 +253,7 @@ def _has_output(capture: Capture) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Status:
-    """A status line between captures. All polls had run at the time `round_ended`."""
+    """A status line between captures. The first round of all polls ended at `round_ended`."""
 
     lost_count: int
     round_ended: float | None
@@ -268,15 +268,16 @@ class DaemonCaptures:
         seconds: float,
         *,
         minutes_before: bool,
-        longest_round: float,
-        is_continued: Callable[[], bool] = lambda: True,
+        max_round_seconds: float,
+        continues_after_round: Callable[[], bool] = lambda: True,
     ) -> None:
         self._path = control.socket_path(runtime_directory)
         self._seconds = seconds
         self._minutes_before = minutes_before
-        self._is_continued = is_continued
+        self._continues_after_round = continues_after_round
         self.lost_count = 0
-        self.until = time.monotonic() + longest_round + seconds
+        # The monotonic time at which receiving ends.
+        self.until = time.monotonic() + max_round_seconds + seconds
 
     def captures(self) -> Iterator[Capture]:
         """Yield the captures until each poll has run and the requested time is over."""
@@ -290,7 +291,7 @@ class DaemonCaptures:
                 self.lost_count += capture_or_status.lost_count
                 if capture_or_status.round_ended is not None and not is_round_complete:
                     is_round_complete = True
-                    seconds = self._seconds if self._is_continued() else 0.0
+                    seconds = self._seconds if self._continues_after_round() else 0.0
                     self.until = min(capture_or_status.round_ended, time.monotonic()) + seconds
             elif capture_or_status.monotonic_time <= self.until:  # the daemon keeps sending while a slow caller reads
                 yield capture_or_status

@@ -17,15 +17,15 @@ from telemetry_parsers.model import Capture, Plain
 
 # A line may contain several outputs of up to 8 MiB, and escaping makes them longer.
 MAX_LINE_BYTES = 64 << 20
-# Decoded JSON may use a hundred times the memory of its text, so the number of these characters is limited.
-_MARKS, _MAX_MARKS = (b"[", b"{", b","), 4_000_000
+# Decoded JSON may use a hundred times the memory of its text, so the number of values is limited.
+_VALUE_STARTS, _MAX_VALUES = (b"[", b"{", b","), 4_000_000
 _DOCTOR_BUNDLE_PREFIX = b"telemetry-doctor/"
 # Limits in seconds: the year 9000 for the wall time, 300 years for the monotonic time, a day for a poll.
 _TIME_LIMITS = (221_845_392_000.0, 1e10, 86_400.0)
 # A small compressed file may have gigabytes of invalid lines.
 _MAX_INVALID = 100_000
 _HEAD_BYTES, _BUFFER_BYTES = 2, 1 << 20
-_MAX_NAMED = 3
+_MAX_SHOWN_LINES = 3
 _REMEDY = "use a file that `telemetry record` wrote"
 _LATER_SCHEMA = re.compile(re.escape(CAPTURE_SCHEMA.rstrip("1")) + r"[0-9]{1,4}\Z")
 
@@ -36,18 +36,19 @@ class RecordingError(ValueError):
 
 @dataclass(slots=True)
 class Damage:
-    """Invalid lines in a recording, and why reading ended early."""
+    """The invalid lines of a recording, and the reason why reading ended early."""
 
-    invalid: list[tuple[int, str]] = field(default_factory=list)
-    count: int = 0
+    # The first invalid lines: (line number, reason).
+    invalid_lines: list[tuple[int, str]] = field(default_factory=list)
+    invalid_count: int = 0
     early_end: str = ""
 
     def lines(self) -> Iterator[str]:
         """Yield a message for each problem of the recording."""
-        for line_number, reason in self.invalid:
+        for line_number, reason in self.invalid_lines:
             yield f"line {line_number} was skipped: it is not a recorded capture ({reason})"
-        if self.count > len(self.invalid):
-            yield f"{self.count} lines were skipped in total"
+        if self.invalid_count > len(self.invalid_lines):
+            yield f"{self.invalid_count} lines were skipped in total"
         if self.early_end:
             yield self.early_end
 
@@ -88,46 +89,49 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
     stream.seek(0)
     gzip_reader = GzipReader(stream) if is_gzip(head) else None
     lines = stream if gzip_reader is None else io.BufferedReader(gzip_reader, _BUFFER_BYTES)
-    line_number = invalid_count = 0
+    line_number = consecutive_invalid = 0
     while line := lines.readline(MAX_LINE_BYTES + 1):
         line_number += 1
-        capture = _capture_or_reason(line)
-        if isinstance(capture, Capture):
-            invalid_count = 0
-            yield capture
+        capture_or_reason = _capture_or_reason(line)
+        if isinstance(capture_or_reason, Capture):
+            consecutive_invalid = 0
+            yield capture_or_reason
             continue
-        invalid_count += 1
+        reason, consecutive_invalid = capture_or_reason, consecutive_invalid + 1
         # A file that does not begin with a valid line is not a truncated recording.
         is_gzip_damaged = gzip_reader is not None and gzip_reader.damage != ""
-        may_be_truncated = invalid_count < line_number or CAPTURE_SCHEMA.encode() in line or is_gzip_damaged
-        damage.early_end = _early_end_text(line, line_number, capture if may_be_truncated else "", invalid_count)
+        may_be_truncated = consecutive_invalid < line_number or CAPTURE_SCHEMA.encode() in line or is_gzip_damaged
+        damage.early_end = _early_end_text(line, line_number, reason if may_be_truncated else "", consecutive_invalid)
         if damage.early_end:
             return
-        if capture:
-            damage.count += 1
-            damage.invalid += [(line_number, capture)] * (len(damage.invalid) < _MAX_NAMED)
+        if reason:
+            damage.invalid_count += 1
+            damage.invalid_lines += [(line_number, reason)] * (len(damage.invalid_lines) < _MAX_SHOWN_LINES)
     if gzip_reader is not None and gzip_reader.damage:
         damage.early_end = f"the recording ends after line {line_number}: {gzip_reader.damage}"
 
 
-def _early_end_text(line: bytes, line_number: int, reason: str, invalid_count: int) -> str:
-    """Return why reading stops after this invalid line, or "" if it continues."""
+def _early_end_text(line: bytes, line_number: int, reason: str, consecutive_invalid: int) -> str:
+    """Return why reading stops after this invalid line, or "" if reading continues."""
     if len(line) > MAX_LINE_BYTES:
         return f"line {line_number} is longer than {MAX_LINE_BYTES >> 20} MiB; reading stopped there"
-    if invalid_count >= _MAX_INVALID:
-        return f"the {invalid_count:,} lines up to line {line_number:,} contain no captures; reading stopped there"
+    if consecutive_invalid >= _MAX_INVALID:
+        return (
+            f"the {consecutive_invalid:,} lines up to line {line_number:,} contain no captures; reading stopped there"
+        )
     if reason and not line.endswith(b"\n"):
         return f"the recording is truncated in line {line_number}; the last complete line is {line_number - 1}"
     return ""
 
 
 def _capture_or_reason(line: bytes) -> Capture | str:
+    """Return the capture in a line, or why there is none. The reason is "" for a blank line."""
     if not line.strip():
         return ""
     if line.startswith(_DOCTOR_BUNDLE_PREFIX):
         return "a bundle of telemetry doctor; unpack it and play telemetry-doctor/recording.jsonl.gz"
-    if sum(map(line.count, _MARKS)) > _MAX_MARKS:
-        return f"the line has more than {_MAX_MARKS:,} values"
+    if sum(map(line.count, _VALUE_STARTS)) > _MAX_VALUES:
+        return f"the line has more than {_MAX_VALUES:,} values"
     try:
         document = decode_line(line)
     except CodecError as error:
@@ -150,7 +154,7 @@ def _later_version_text(document: Plain) -> str:
 
 
 def _reason_for_no_captures(damage: Damage) -> str:
-    if damage.invalid:
-        line_number, reason = damage.invalid[0]
+    if damage.invalid_lines:
+        line_number, reason = damage.invalid_lines[0]
         return f"line {line_number} is not a recorded capture ({reason})"
     return damage.early_end or "the file contains no captures"

@@ -75,7 +75,7 @@ class ReplayNode(Node):
         return tuple(self._parsers.values())
 
     def warnings(self) -> tuple[str, ...]:
-        """Return a warning for each part that is not played."""
+        """Return a warning for each part of the recording that is not played."""
         unparsed_names = abbreviated_names(sorted(self.survey.examples.keys() - self._parsers.keys()))
         text = f"no installed parser reads the recorded {unparsed_names}: install its plugin"
         return (*self.damage, text) if unparsed_names else self.damage
@@ -94,11 +94,11 @@ class ReplayNode(Node):
             log.warning("a part of the recording is not played", extra={"detail": warning})
         self.controls.start(store, self._create_feed(store, self._parsers), history)
 
-    def show(self, store: Store, history: History, only: Collection[str] = ()) -> None:
-        """Fill the store with the state of the selected sources. Raise CommandError on failure."""
+    def fill(self, store: Store, history: History, only: Collection[str] = ()) -> None:
+        """Fill the store with the state of the sources in `only`, or of all. Raise CommandError on failure."""
         parsers = {name: parser for name, parser in self._parsers.items() if not only or name in only}
         try:
-            self.controls.show(store, self._create_feed(store, parsers), history)
+            self.controls.fill(store, self._create_feed(store, parsers), history)
         except RecordingError as error:
             raise CommandError(str(error)) from None
 
@@ -106,7 +106,7 @@ class ReplayNode(Node):
         return StoreFeed(store, self.clock, parsers, self.survey.intervals())
 
     def handlers(self) -> Mapping[str, Handler]:
-        """Return the handler for the requests of `telemetry replay`."""
+        """Return the handler of requests from `telemetry replay`, by kind of request."""
         from telemetry_daemon.remote import control_requests
         from telemetry_daemon.remote.control_socket import Handler  # imports asyncio, which only the daemon needs
 

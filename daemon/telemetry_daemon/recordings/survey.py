@@ -1,4 +1,4 @@
-"""Surveys the length and times of a recording."""
+"""Surveys a recording's length and times, and finds the positions of times that users enter."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from telemetry_exporters import human
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture
 
-# A smaller difference between the clocks may come from slewing, or from a delay between reading them.
+# A smaller difference between the clocks may come from slewing, or from a delay between reading the two clocks.
 _STEP_SECONDS = 1.0
 # Once a recording has this many segments, later steps of the wall clock are ignored.
 _MAX_SEGMENTS = 1000
 _MAX_POLLS = 1000
-# After a larger jump, the times are from another machine or boot.
+# After a larger jump of the monotonic time, the captures are from another machine or boot.
 _MAX_BACK_SECONDS, _MAX_FORTH_SECONDS = 60.0, 86_400.0
 _TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?\Z")
 # Users enter times in whole seconds.
 _ROUNDING_SECONDS = 1.0
-_MAX_NAMED = 3
+_MAX_SHOWN_RANGES = 3
 TIME_FORMS = "90s or 5m (from the start), end-30s, or a recorded time in UTC (03:12:07 or 2026-11-23T03:12:07Z)"
 PollKey = tuple[str, str]
 
@@ -39,7 +39,7 @@ class ClockSegment:
 
     @property
     def wall_offset(self) -> float:
-        """Return the wall time of position 0, by this segment's clock."""
+        """Return the wall time of position 0, if this segment's clock had not been set."""
         return self.wall_time - self.position
 
 
@@ -48,7 +48,7 @@ class WallTimes:
     """Maps positions in a recording to wall times."""
 
     _segments: list[ClockSegment] = field(default_factory=list)
-    _candidate: ClockSegment | None = None
+    _candidate: ClockSegment | None = None  # becomes a segment if the next wall time confirms the step
     _length: float = 0.0
 
     def add(self, position: float, wall_time: float) -> None:
@@ -57,9 +57,9 @@ class WallTimes:
         self._length = position
         if not self._segments:
             self._segments.append(current)
-        elif _is_same(current, self._segments[-1]):
+        elif _is_without_step(current, self._segments[-1]):
             self._candidate = None
-        elif self._candidate is None or not _is_same(current, self._candidate):
+        elif self._candidate is None or not _is_without_step(current, self._candidate):
             self._candidate = current
         elif len(self._segments) < _MAX_SEGMENTS:
             earlier = [segment for segment in self._segments if segment.position < self._candidate.position]
@@ -79,13 +79,13 @@ class WallTimes:
         )
 
 
-def _is_same(segment: ClockSegment, other: ClockSegment) -> bool:
-    return abs(segment.wall_offset - other.wall_offset) < _STEP_SECONDS
+def _is_without_step(segment: ClockSegment, previous: ClockSegment) -> bool:
+    return abs(segment.wall_offset - previous.wall_offset) < _STEP_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedCapture:
-    """A capture at a position in the recording."""
+    """A capture, and its position in the recording. Its poll ended `age` seconds before this position."""
 
     position: float
     age: float
@@ -98,7 +98,7 @@ class PlacedCapture:
 
 
 def placed_captures(captures: Iterable[Capture]) -> Iterator[PlacedCapture]:
-    """Yield each capture with its position, which never decreases."""
+    """Yield each capture with its position, which never decreases. It is 0 until a poll is repeated."""
     polls: set[PollKey] = set()
     start: float | None = None
     shift, last_end, first_captures = 0.0, -float("inf"), list[PlacedCapture]()
@@ -161,11 +161,11 @@ class RecordingTime:
     """A time in a recording, as entered by a user."""
 
     text: str
-    find: Callable[[Survey], float | None]
+    find_position: Callable[[Survey], float | None]
 
     def position(self, survey: Survey) -> float:
         """Return the position in seconds. Raise CommandError if it is outside the recording."""
-        position = self.find(survey)
+        position = self.find_position(survey)
         if position is not None and -_ROUNDING_SECONDS <= position <= survey.length + _ROUNDING_SECONDS:
             return min(max(0.0, position), survey.length)
         length = human.seconds(round(survey.length, 1))
@@ -215,6 +215,6 @@ def _wall_time_ranges(survey: Survey) -> str:
         (human.utc(segment.wall_time), human.utc(segment.wall_time + segment.seconds))
         for segment in survey.wall_times.segments()
     ]
-    ranges = [f"{start} to {end}" for start, end in segments[:_MAX_NAMED]]
+    ranges = [f"{start} to {end}" for start, end in segments[:_MAX_SHOWN_RANGES]]
     omitted_count = len(segments) - len(ranges)
     return ", then ".join([*ranges, f"{omitted_count} more"] if omitted_count else ranges)
