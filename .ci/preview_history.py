@@ -246,9 +246,9 @@ class SimulatedNode:
         for position, second in incidents.errors.items():
             if second <= self._time.seconds and self._random.random() < _ERRORS_A_STEP:
                 card = simulation.cards[position]
-                card.corrected, card.replays, card.link_errors = (
-                    card.corrected + 1,
-                    card.replays + 1,
+                card.corrected_errors, card.pcie_replays, card.link_errors = (
+                    card.corrected_errors + 1,
+                    card.pcie_replays + 1,
                     card.link_errors + 1,
                 )
 

@@ -62,7 +62,7 @@ def _act(simulation: Simulation, position: int, act: str) -> None:
         case "slow":
             card.slow_until = until
         case "uncorrected error":
-            card.uncorrected += 1
+            card.uncorrected_errors += 1
         case "reset":
             card.reset()
         case _:

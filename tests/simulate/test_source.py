@@ -83,9 +83,9 @@ def test_card_with_mig_is_reported_with_its_instances():
 
 
 def test_lifetime_counters_survive_a_reset():
-    card = CardState(VENDOR_BY_WORD["nvidia"].demo, 0, corrected=3, uncorrected=1)
+    card = CardState(VENDOR_BY_WORD["nvidia"].demo, 0, corrected_errors=3, uncorrected_errors=1)
     card.reset()
-    card.corrected += 2
+    card.corrected_errors += 2
     assert VALUE_FUNCTIONS["ecc_corrected_total"](card)["dram"] == 2
     assert VALUE_FUNCTIONS["ecc_corrected_lifetime_total"](card)["dram"] == 5
     assert VALUE_FUNCTIONS["ecc_uncorrected_lifetime_total"](card)["dram"] == 1

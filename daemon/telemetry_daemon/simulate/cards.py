@@ -41,7 +41,7 @@ _MARGIN_LIMITS = MappingProxyType({"slowdown": -2.0, "shutdown": -8.0, "memory":
 _MEMORY_SHARE_OF_POWER = 0.14
 _PROCESSOR_WATTS = 210.0
 _VOLTS = (0.68, 0.92)
-_SHARED_MIB, _SHARED_USED_MIB = 128_500, 310
+_GTT_MIB, _GTT_USED_MIB = 128_500, 310
 
 # A number, or numbers by label value.
 SimulatedValue = float | dict[str, float]
@@ -49,7 +49,7 @@ SimulatedValue = float | dict[str, float]
 
 @dataclass(slots=True)
 class CardState:
-    """The state of one simulated card. `position` is its index."""
+    """The state of one simulated card. Times are seconds of the simulation."""
 
     demo: Demo
     position: int
@@ -57,7 +57,7 @@ class CardState:
     job: Job | None = None
     load: float = 0.0
     memory_share: float = 0.0
-    work: float = 0.0
+    work: float = 0.0  # the load that makes progress
     busy_seconds: float = 0.0
     work_done: float = 0.0
     watts: float = 0.0
@@ -72,9 +72,9 @@ class CardState:
     link_bytes: float = 0.0
     pcie_bytes: float = 0.0
     pcie_bytes_per_second: float = 0.0
-    replays: int = 0
-    corrected: int = 0
-    uncorrected: int = 0
+    pcie_replays: int = 0
+    corrected_errors: int = 0
+    uncorrected_errors: int = 0
     link_errors: int = 0
     errors_before_reset: tuple[int, int] = (0, 0)
     links_down: dict[int, float] = field(default_factory=dict)
@@ -95,12 +95,12 @@ class CardState:
         return self.job.pattern if self.job is not None else IDLE
 
     def reset(self) -> None:
-        """Put the card back on the bus, and clear its counters."""
+        """Return the card to the bus, and clear its counters."""
         corrected, uncorrected = self.errors_before_reset
-        self.errors_before_reset = (corrected + self.corrected, uncorrected + self.uncorrected)
+        self.errors_before_reset = (corrected + self.corrected_errors, uncorrected + self.uncorrected_errors)
         self.energy_joules = self.link_bytes = self.pcie_bytes = 0.0
         self.capped_seconds = self.hot_seconds = 0
-        self.replays = self.corrected = self.uncorrected = self.link_errors = 0
+        self.pcie_replays = self.corrected_errors = self.uncorrected_errors = self.link_errors = 0
         self.links_down.clear()
         self.lost_from, self.lost_until, self.reset_at = float("inf"), 0.0, 0.0
 
@@ -136,11 +136,11 @@ class CardState:
 
     def _update_power(self, intensity: float, random: Random) -> None:
         model = self.model
-        span = model.cap_watts - model.idle_watts
+        power_range = model.cap_watts - model.idle_watts
         chip_factor = 1.0 + _CHIP_VARIATION * (self.position * 5 % 8 - 3.5) / 3.5
-        demand = model.idle_watts + span * intensity * self.load * chip_factor
+        demand = model.idle_watts + power_range * intensity * self.load * chip_factor
         is_throttled = self.is_hot or self.is_slow()
-        limit = model.idle_watts + span * _THROTTLED_POWER_SHARE if is_throttled else model.cap_watts
+        limit = model.idle_watts + power_range * _THROTTLED_POWER_SHARE if is_throttled else model.cap_watts
         self.is_capped = not is_throttled and demand > model.cap_watts
         self.watts += (min(demand, limit) - self.watts) * _POWER_RESPONSE
         self.watts = min(
@@ -177,7 +177,7 @@ def memory_used_bytes(card: CardState) -> float:
     model = card.model
     partition_sizes = [int(part.memory_share * model.memory_mib) for part in card.demo.partitions]
     usable_sizes = partition_sizes or [model.memory_mib - model.memory_reserved_mib]
-    return float(_MIB * sum(min(_DRIVER_MIB + int(card.memory_share * part), part) for part in usable_sizes))
+    return float(_MIB * sum(min(_DRIVER_MIB + int(card.memory_share * size), size) for size in usable_sizes))
 
 
 def process_count(card: CardState) -> int:
@@ -208,13 +208,13 @@ def _clock_hertz(card: CardState, domain: str) -> float:
     return _MHZ * min(low + _CLOCK_STEP_MHZ * steps, high)
 
 
-def _by_throttle_reason(demo: Demo, power: float, heat: float) -> SimulatedValue:
+def _values_by_throttle_reason(demo: Demo, power: float, heat: float) -> SimulatedValue:
     return dict(zip(demo.throttle, (float(power), float(heat)), strict=True))
 
 
-def _errors_by_label(labels: tuple[str, ...], count: int) -> SimulatedValue:
-    """Return all errors under the first label, and 0 under the others."""
-    return {label: float(count if position == 0 else 0) for position, label in enumerate(labels)}
+def _counts_by_label(labels: tuple[str, ...], count: int) -> SimulatedValue:
+    """Return the count for the first label, and 0 for the other labels."""
+    return {label: float(count if index == 0 else 0) for index, label in enumerate(labels)}
 
 
 def _temperature_limit(card: CardState, above_slowdown: float = 0.0) -> SimulatedValue:
@@ -226,8 +226,8 @@ def _volts(card: CardState) -> SimulatedValue:
     return {"core": round(low + (high - low) * card.clock_share, 3)}
 
 
-def _states(states: tuple[str, ...], active: str) -> SimulatedValue:
-    return {state: float(state == active) for state in states}
+def _state_values(states: tuple[str, ...], current_state: str) -> SimulatedValue:
+    return {state: float(state == current_state) for state in states}
 
 
 def _link_states(card: CardState) -> SimulatedValue:
@@ -238,7 +238,7 @@ def _pipe_share(card: CardState, pipe: str) -> float:
     return card.pattern.tensor if pipe == "tensor_hmma" else _PIPE_SHARES.get(pipe, 0.0)
 
 
-def _is_broken(card: CardState) -> bool:
+def _needs_reset(card: CardState) -> bool:
     return card.now < max(card.lost_until, card.reset_at)
 
 
@@ -266,8 +266,8 @@ VALUE_FUNCTIONS: Mapping[str, Callable[[CardState], SimulatedValue]] = {
     "memory_reserved_bytes": lambda card: float(_MIB * card.model.memory_reserved_mib),
     "memory_activity_ratio": lambda card: round(min(_ACTIVITY_PER_TRAFFIC * card.pattern.traffic, 1.0) * card.work, 2),
     "memory_bandwidth_ratio": lambda card: round(card.pattern.traffic * card.work, 2),
-    "memory_gtt_used_bytes": lambda _: float(_MIB * _SHARED_USED_MIB),
-    "memory_gtt_total_bytes": lambda _: float(_MIB * _SHARED_MIB),
+    "memory_gtt_used_bytes": lambda _: float(_MIB * _GTT_USED_MIB),
+    "memory_gtt_total_bytes": lambda _: float(_MIB * _GTT_MIB),
     "graphics_active_ratio": lambda card: round(card.load, 3),
     "sm_active_ratio": lambda card: round(0.92 * card.load, 2),
     "sm_occupancy_ratio": lambda card: round(0.41 * card.load, 2),
@@ -278,21 +278,23 @@ VALUE_FUNCTIONS: Mapping[str, Callable[[CardState], SimulatedValue]] = {
     },
     "clock_hertz": lambda card: {domain: _clock_hertz(card, domain) for domain in card.demo.domains},
     "clock_max_hertz": lambda card: {domain: _MHZ * _mhz_range(card, domain)[1] for domain in card.demo.domains},
-    "throttled": lambda card: _by_throttle_reason(card.demo, card.is_capped, card.is_hot),
-    "throttled_seconds_total": lambda card: _by_throttle_reason(card.demo, card.capped_seconds, card.hot_seconds),
+    "throttled": lambda card: _values_by_throttle_reason(card.demo, card.is_capped, card.is_hot),
+    "throttled_seconds_total": lambda card: _values_by_throttle_reason(
+        card.demo, card.capped_seconds, card.hot_seconds
+    ),
     "voltage_volts": _volts,
     "performance_state": lambda card: 0.0 if card.clock_share else 8.0,
     "event_watch": lambda card: 1.0,  # noqa: ARG005  # called like the other functions
-    "performance_level": lambda _: _states(_PERFORMANCE_LEVELS, "auto"),
+    "performance_level": lambda _: _state_values(_PERFORMANCE_LEVELS, "auto"),
     "fan_ratio": lambda card: round(min(max((card.die_celsius - 20.0) / 70.0, 0.2), 1.0), 2),
     "pcie_link_generation": lambda card: float(card.model.pcie_generation),
     "pcie_link_generation_max": lambda card: float(card.model.pcie_generation),
     "pcie_link_width": lambda _: 16.0,
     "pcie_link_width_max": lambda _: 16.0,
-    "pcie_replays_total": lambda card: float(card.replays),
+    "pcie_replays_total": lambda card: float(card.pcie_replays),
     "pcie_receive_bytes_total": lambda card: float(int(card.pcie_bytes)),
     "pcie_transmit_bytes_total": lambda card: float(int(0.8 * card.pcie_bytes)),
-    "pcie_errors_total": lambda card: _errors_by_label(card.demo.pcie_errors, card.replays),
+    "pcie_errors_total": lambda card: _counts_by_label(card.demo.pcie_errors, card.pcie_replays),
     "pcie_receive_bytes_per_second": lambda card: float(int(card.pcie_bytes_per_second)),
     "pcie_transmit_bytes_per_second": lambda card: float(int(0.8 * card.pcie_bytes_per_second)),
     "pcie_bandwidth_bytes_per_second": lambda card: float(int(1.8 * card.pcie_bytes_per_second)),
@@ -305,25 +307,27 @@ VALUE_FUNCTIONS: Mapping[str, Callable[[CardState], SimulatedValue]] = {
     "link_receive_errors_total": lambda card: {"all": float(card.link_errors)},
     "link_transmit_errors_total": lambda card: {"all": float(card.link_errors)},
     "ecc_enabled": lambda _: 1.0,
-    "ecc_corrected_total": lambda card: _errors_by_label(card.demo.ecc_locations, card.corrected),
-    "ecc_uncorrected_total": lambda card: _errors_by_label(card.demo.ecc_locations, card.uncorrected),
-    "ecc_deferred_total": lambda card: _errors_by_label(card.demo.ecc_locations, 0),
-    "ecc_corrected_lifetime_total": lambda card: _errors_by_label(
-        card.demo.ecc_locations, card.errors_before_reset[0] + card.corrected
+    "ecc_corrected_total": lambda card: _counts_by_label(card.demo.ecc_locations, card.corrected_errors),
+    "ecc_uncorrected_total": lambda card: _counts_by_label(card.demo.ecc_locations, card.uncorrected_errors),
+    "ecc_deferred_total": lambda card: _counts_by_label(card.demo.ecc_locations, 0),
+    "ecc_corrected_lifetime_total": lambda card: _counts_by_label(
+        card.demo.ecc_locations, card.errors_before_reset[0] + card.corrected_errors
     ),
-    "ecc_uncorrected_lifetime_total": lambda card: _errors_by_label(
-        card.demo.ecc_locations, card.errors_before_reset[1] + card.uncorrected
+    "ecc_uncorrected_lifetime_total": lambda card: _counts_by_label(
+        card.demo.ecc_locations, card.errors_before_reset[1] + card.uncorrected_errors
     ),
-    "retired_pages": lambda card: {"single_bit_ecc": 0.0, "double_bit_ecc": float(card.uncorrected)},
-    "retired_pages_pending": lambda card: float(card.uncorrected > 0),
+    "retired_pages": lambda card: {"single_bit_ecc": 0.0, "double_bit_ecc": float(card.uncorrected_errors)},
+    "retired_pages_pending": lambda card: float(card.uncorrected_errors > 0),
     "remapped_rows": lambda card: {
-        "correctable": float(card.corrected // _ERRORS_PER_REMAPPED_ROW),
-        "uncorrectable": float(card.uncorrected),
+        "correctable": float(card.corrected_errors // _ERRORS_PER_REMAPPED_ROW),
+        "uncorrectable": float(card.uncorrected_errors),
     },
-    "row_remap_pending": lambda card: float(card.uncorrected > 0),
+    "row_remap_pending": lambda card: float(card.uncorrected_errors > 0),
     "row_remap_failed": lambda _: 0.0,
-    "recovery_action": lambda card: _states(RECOVERY_ACTIONS, "reset" if _is_broken(card) else "none"),
-    "health": lambda card: _states(HEALTH_STATES, "alarm" if _is_broken(card) else "warning" if card.is_hot else "ok"),
+    "recovery_action": lambda card: _state_values(RECOVERY_ACTIONS, "reset" if _needs_reset(card) else "none"),
+    "health": lambda card: _state_values(
+        HEALTH_STATES, "alarm" if _needs_reset(card) else "warning" if card.is_hot else "ok"
+    ),
     "compute_units": lambda card: float(card.model.compute_units),
     "processes": lambda card: float(process_count(card)),
 }

@@ -111,7 +111,7 @@ def steps_reader(readers: Sequence[SimulatedReader], clock: Clock) -> Reader:
 
 
 def _step_files(simulation: Simulation, devices: Sequence[Device]) -> list[Plain]:
-    """Return a step file for each card whose job uses links."""
+    """Return a step file for each card whose job uses links. Jobs with absent cards have no step files."""
     cards_by_position = {card.position: card for card in simulation.present_cards()}
     files: list[Plain] = []
     for card in cards_by_position.values():

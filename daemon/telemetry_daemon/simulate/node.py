@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # not for `telemetry snapshot --demo`, which needs no history
     from telemetry_daemon.state.store import Store
 
 PAST_SECONDS = SLOT_SECONDS * SLOTS
-# For 8 cards, polling every third slot takes half a second of CPU time. More cards are polled less often.
-_PAST_SLOTS, _MAX_PAST_SLOTS, _CARDS_PER_SLOT = 3, 24, 5
+# In a simulated past, polling 8 cards every third slot takes half a second of CPU time. More cards are polled less often.
+_MIN_SLOTS_PER_POLL, _MAX_SLOTS_PER_POLL, _CARDS_PER_SLOT = 3, 24, 5
 
 
 class DemoNode(Node):
@@ -46,8 +46,10 @@ class DemoNode(Node):
             groups, staged_faults = parse_demo(text), parse_faults(faults or "")
         except DemoError as error:
             raise CommandError(str(error)) from None
-        self._lag = past_seconds
-        past_clock = Clock(lambda: clock.monotonic() - self._lag, lambda: clock.wall() - self._lag, clock.slept)
+        self._seconds_behind = past_seconds
+        past_clock = Clock(
+            lambda: clock.monotonic() - self._seconds_behind, lambda: clock.wall() - self._seconds_behind, clock.slept
+        )
         super().__init__(ParserSet(), past_clock)
         self._on_capture = on_capture
         # A node with staged faults has no random faults.
@@ -86,21 +88,24 @@ class DemoNode(Node):
         return Source(parser, readers_by_poll, settings.source(name), empty_pci_view, self._clock, self._on_capture)
 
     def start_filling(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:
-        """Fill the store and the history with a simulated past."""
+        """Fill the store and the history with a simulated past, until the node's clock shows the current time."""
         simulated = [source for source in sources if source.name != host.PARSER.name]
         for source in simulated:
             store.add_source(SourceFacts.from_parser(source.parser), source.parser.metrics)
         polls = [(source, poll) for source in simulated for poll in source.parser.polls]
-        step = min(max(_PAST_SLOTS, sum(self._count_by_vendor.values()) // _CARDS_PER_SLOT), _MAX_PAST_SLOTS)
-        for slots_left in range(int(self._lag / SLOT_SECONDS), 0, -1):
-            self._lag = SLOT_SECONDS * slots_left
+        card_count = sum(self._count_by_vendor.values())
+        slots_per_poll = min(max(_MIN_SLOTS_PER_POLL, card_count // _CARDS_PER_SLOT), _MAX_SLOTS_PER_POLL)
+        for slots_left in range(int(self._seconds_behind / SLOT_SECONDS), 0, -1):
+            self._seconds_behind = SLOT_SECONDS * slots_left
             for source, poll in polls:
-                if slots_left == 1 or (slots_left % step == 0 and (poll.lists_devices or not source.parser.vendor)):
+                if slots_left == 1 or (
+                    slots_left % slots_per_poll == 0 and (poll.lists_devices or not source.parser.vendor)
+                ):
                     outcome = source.run_poll(poll, Targets())
-                    interval = SLOT_SECONDS * step
+                    interval = SLOT_SECONDS * slots_per_poll
                     store.put(source.name, poll, outcome.capture, outcome.report, outcome.result, interval)
             history.end_slots(store.snapshot)
-        self._lag = 0.0
+        self._seconds_behind = 0.0
 
     def pci_counts(self) -> dict[str, int]:
         """Return the number of simulated cards by vendor, including lost cards."""

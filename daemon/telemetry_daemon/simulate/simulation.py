@@ -20,12 +20,12 @@ _MAX_SECONDS_AT_ONCE = 3600
 _WARNING_SECONDS = 5.0
 _MAX_EVENTS_KEPT = 100
 # Staged faults begin after the daemon has found all cards.
-_STAGED_AFTER_SECONDS = 15.0
-_HANGS_AFTER_SECONDS = 45.0
+_STAGED_FAULT_DELAY_SECONDS = 15.0
+_HANG_DELAY_SECONDS = 45.0
 _FLAP_SECONDS = 60.0
 # In a simulated history, a card of the training run is hot.
 INCIDENT = "incident"
-_HOT_CARD, _INCIDENT_BEFORE_SECONDS, _INCIDENT_SECONDS = 2, 480.0, 2400.0
+_HOT_CARD, _INCIDENT_AGE_SECONDS, _INCIDENT_SECONDS = 2, 480.0, 2400.0
 
 
 def new_random(*seed: object) -> Random:
@@ -35,7 +35,7 @@ def new_random(*seed: object) -> Random:
 
 @dataclass(frozen=True, slots=True)
 class FaultRates:
-    """Fault rates per hour and card. `failed_polls`, `slow_nodes` and `big_jobs` are rates per hour and source."""
+    """Faults per hour and card. `failed_polls`, `slow_nodes` and `big_jobs` are faults per hour and source."""
 
     events: float = 0.0
     fatal_events: float = 0.0
@@ -47,7 +47,7 @@ class FaultRates:
     failed_polls: float = 0.0
     hung_cards: float = 0.0
     hung_jobs: float = 0.0
-    # Each of these begins a big job, which is a training run on all cards of the source.
+    # Each of these faults begins a big job, which is a training run on all cards of the source.
     slow_cards: float = 0.0
     slow_nodes: float = 0.0
     big_jobs: float = 0.0
@@ -84,12 +84,13 @@ class Simulation:
         past_seconds: float = 0.0,
     ) -> None:
         self._demo = vendor.demo
-        self._staged = [self._functions_by_fault()[fault] for fault in staged_faults]
-        self._present_second = WARM_UP_SECONDS + past_seconds
+        self._staged_faults = [self._staged_fault_functions()[fault] for fault in staged_faults]
+        # The simulated second that is the present after a simulated history.
+        self._history_end = WARM_UP_SECONDS + past_seconds
         self._random = new_random(seed, vendor.word, count)
         self.workload = Workload(count, self._random)
-        self._faults = self._fault_rates(faults, count)
-        self._faults_per_second = sum(rate for rate, _ in self._faults) / 3600.0
+        self._rated_faults = self._fault_rates(faults, count)
+        self._faults_per_second = sum(rate for rate, _ in self._rated_faults) / 3600.0
         self._fails_until = 0.0
         self.now = 0.0
         self.cards = [CardState(vendor.demo, position, watts=vendor.demo.card.idle_watts) for position in range(count)]
@@ -108,18 +109,17 @@ class Simulation:
         return [card for card in self.cards if not card.is_lost(self.now)]
 
     def is_failing(self) -> bool:
-        """Return whether the source currently answers no poll."""
+        """Return whether all polls of the source fail now."""
         return self.now < self._fails_until
 
     def _advance_one_second(self) -> None:
         now, random = self.now, self._random
         if now > WARM_UP_SECONDS and random.random() < self._faults_per_second:
-            (cause_fault,) = random.choices(
-                [cause for _, cause in self._faults], weights=[rate for rate, _ in self._faults]
-            )
-            cause_fault(random.choice(self.cards))
-        for stage in self._staged:
-            stage(now - self._present_second - _STAGED_AFTER_SECONDS)
+            rates, fault_functions = zip(*self._rated_faults, strict=True)
+            (add_fault,) = random.choices(fault_functions, weights=rates)
+            add_fault(random.choice(self.cards))
+        for simulate_fault in self._staged_faults:
+            simulate_fault(now - self._history_end - _STAGED_FAULT_DELAY_SECONDS)
         presence = [not card.is_lost(now) for card in self.cards]
         self.workload.advance(now, presence)
         for card, job, is_present in zip(self.cards, self.workload.jobs, presence, strict=True):
@@ -130,8 +130,8 @@ class Simulation:
             if 0.0 < card.reset_at <= now:
                 card.reset()
 
-    def _functions_by_fault(self) -> Mapping[str, Callable[[float], None]]:
-        """Map each fault to the function that simulates it every second."""
+    def _staged_fault_functions(self) -> Mapping[str, Callable[[float], None]]:
+        """Map each staged fault to a function. It is called every second with the seconds since the fault is due."""
         return {
             "lost": self._stage_loss,
             "hot": self._stage_heat,
@@ -141,32 +141,32 @@ class Simulation:
             INCIDENT: self._stage_incident,
         }
 
-    def _stage_loss(self, since_due: float) -> None:
-        if since_due == 0.0:
+    def _stage_loss(self, seconds_since_due: float) -> None:
+        if seconds_since_due == 0.0:
             self.cards[-1].lost_from, self.cards[-1].lost_until = self.now, math.inf
             self._add_event(self.cards[-1], self._demo.lost_event)
 
-    def _stage_heat(self, since_due: float) -> None:
-        if since_due == 0.0:
+    def _stage_heat(self, seconds_since_due: float) -> None:
+        if seconds_since_due == 0.0:
             self.cards[0].hot_until = math.inf
             self.workload.train_everywhere(self.now, math.inf)
 
-    def _stage_incident(self, since_due: float) -> None:
-        if since_due == -_INCIDENT_BEFORE_SECONDS:
+    def _stage_incident(self, seconds_since_due: float) -> None:
+        if seconds_since_due == -_INCIDENT_AGE_SECONDS:
             self.cards[_HOT_CARD % len(self.cards)].hot_until = self.now + _INCIDENT_SECONDS
 
-    def _stage_fatal_event(self, since_due: float) -> None:
-        if since_due == 0.0:
+    def _stage_fatal_event(self, seconds_since_due: float) -> None:
+        if seconds_since_due == 0.0:
             card = self.cards[1 % len(self.cards)]
             card.reset_at = math.inf
             self._add_event(card, self._demo.fatal_event)
 
-    def _stage_hang(self, since_due: float) -> None:
-        if since_due >= _HANGS_AFTER_SECONDS:
+    def _stage_hang(self, seconds_since_due: float) -> None:
+        if seconds_since_due >= _HANG_DELAY_SECONDS:
             self._fails_until = math.inf
 
-    def _stage_flapping(self, since_due: float) -> None:
-        if since_due >= 0.0 and since_due % _FLAP_SECONDS == 0.0:
+    def _stage_flapping(self, seconds_since_due: float) -> None:
+        if seconds_since_due >= 0.0 and seconds_since_due % _FLAP_SECONDS == 0.0:
             card = self.cards[2 % len(self.cards)]
             card.lost_from, card.lost_until = self.now, self.now + _FLAP_SECONDS / 3
 
@@ -175,7 +175,7 @@ class Simulation:
             self.events.append((self.now, card.position, code))
 
     def _fault_rates(self, faults: FaultRates, count: int) -> list[tuple[float, Callable[[CardState], object]]]:
-        """Return a rate and a function for each fault. Rates are per hour for all cards."""
+        """Return a rate and a function for each fault. The rates are faults per hour, summed over all cards."""
         return [
             (faults.failed_polls, self._fail_polls),
             (faults.events * count if self._demo.events else 0.0, self._add_random_event),
@@ -218,11 +218,11 @@ class Simulation:
         card.links_down[self._random.randrange(card.model.links)] = self.now + self._random.uniform(60.0, 600.0)
 
     def _add_corrected_errors(self, card: CardState) -> None:
-        card.corrected += self._random.randint(1, 3)
-        card.replays += self._random.randint(0, 1)
+        card.corrected_errors += self._random.randint(1, 3)
+        card.pcie_replays += self._random.randint(0, 1)
 
     def _add_uncorrected_error(self, card: CardState) -> None:
-        card.uncorrected += 1
+        card.uncorrected_errors += 1
 
     def _hang_card(self, card: CardState) -> None:
         self.workload.hang((card.position,), self.now + self._random_job_seconds())
@@ -240,7 +240,7 @@ class Simulation:
             slow_card.slow_until = end_time
 
     def _start_big_job(self, _card: CardState) -> float:
-        """Start a big job, and return the second at which it ends."""
+        """Start a training run on all cards, and return the simulated second at which it ends."""
         end_time = self.now + self._random_job_seconds()
         self.workload.train_everywhere(self.now, end_time)
         return end_time

@@ -85,7 +85,7 @@ class SimulatedReader(Reader):
         ]
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # simulated sources have no targets
-        """Return the current state of the cards, or a simulated timeout."""
+        """Simulate the cards up to the current time. Return their state, or a simulated timeout."""
         monotonic_time, wall_time, cpu = self._clock.monotonic(), self._clock.wall(), time.thread_time()
         with self._lock:
             self._simulation.advance(monotonic_time - self._monotonic_start)
@@ -105,7 +105,7 @@ class SimulatedReader(Reader):
         )
 
     def call_locked(self, function: Callable[[Simulation, Sequence[Device]], _T]) -> _T:
-        """Call the function with the lock held, and return the result."""
+        """Call the function while the simulation is locked, and return the result."""
         with self._lock:
             return function(self._simulation, self._devices)
 
@@ -151,10 +151,11 @@ class SimulatedReader(Reader):
             load = card.load * _PARTITION_LOADS[partition_index % len(_PARTITION_LOADS)]
             yield device, replace(card, demo=replace(card.demo, card=model, partitions=()), load=load)
 
-    def _take_events(self, indexes: Mapping[int, int], wall_time: float) -> Iterator[Event]:
+    def _take_events(self, index_by_position: Mapping[int, int], wall_time: float) -> Iterator[Event]:
         for second, position, code in self._simulation.events:
-            if position in indexes:
-                yield Event(indexes[position], code, wall_time=round(wall_time - (self._simulation.now - second), 3))
+            event_time = round(wall_time - (self._simulation.now - second), 3)
+            if position in index_by_position:
+                yield Event(index_by_position[position], code, wall_time=event_time)
         self._simulation.events.clear()
 
 
@@ -171,17 +172,14 @@ def parse(capture: Capture) -> Report:
 
 def _check_data(capture_data: _CaptureData) -> None:
     """Raise CodecError if the data has unknown metrics or devices."""
-    report, are_cards = capture_data.report, [device.parent is None for device in capture_data.report.devices]
-    indexes = range(len(are_cards))
-    if len(capture_data.values) != len(indexes) or any(values.keys() - BY_KEY for values in capture_data.values):
+    report, indices = capture_data.report, range(len(capture_data.report.devices))
+    if len(capture_data.values) != len(indices) or any(values.keys() - BY_KEY for values in capture_data.values):
         raise CodecError("values", "expected only known metrics, in one map for each device")
     devices = {*(event.device for event in report.events), *(process.device for process in report.processes)}
-    if not devices.issubset(indexes):
+    if not devices.issubset(indices):
         raise CodecError("report", "expected events and processes whose devices are in the report")
-    if any(
-        not (device.parent is None or (device.parent in indexes and are_cards[device.parent]))
-        for device in report.devices
-    ):
+    parents = {device.parent for device in report.devices if device.parent is not None}
+    if any(parent not in indices or report.devices[parent].parent is not None for parent in parents):
         raise CodecError("report.devices", "expected whole cards as parents")
     if any(device.vendor not in VENDOR_WORDS for device in report.devices):
         raise CodecError("report.devices", f"expected one of the vendors {', '.join(VENDOR_WORDS)}")
@@ -226,7 +224,7 @@ def simulated_sources(
     staged_faults: Sequence[str] = (),
     past_seconds: float = 0.0,
 ) -> tuple[SimulatedSource, ...]:
-    """Return a source for each group. All cards have different bus addresses."""
+    """Return a source for each group. The bus addresses of all cards differ."""
     create_source = partial(SimulatedSource, seed=seed, faults=faults, clock=clock, past_seconds=past_seconds)
     slots = accumulate((count for _, count in groups), initial=0)
     incident = (INCIDENT,) if past_seconds else ()
