@@ -34,7 +34,7 @@ WORD = r"(\S{1,60})"
 NAME = r"(\S{1,60}(?: \S{1,60}){0,7}?)"
 PERCENT = f"({_quantity_pattern('%')})"
 CELSIUS = f"({_quantity_pattern('°C|℃|C|c')})"
-# An ASCII-only tool may have removed the degree sign.
+# Also matches a number without a unit, because a conversion to ASCII may have removed `℃`.
 BARE_CELSIUS = f"({_quantity_pattern('°C|℃|C|c|')})"
 WATTS = f"({_WATTS})"
 CLOCK = f"({_quantity_pattern('[MGKk]?[Hh]z')})"

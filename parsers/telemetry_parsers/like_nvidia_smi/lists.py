@@ -75,7 +75,7 @@ class _ScanState:
     section: str = ""
     printed_count: int | None = None
     address_parts: dict[int, dict[Key, str]] = field(default_factory=dict)
-    card_keys: dict[Key, None] = field(default_factory=dict)  # the keys that the current card has had so far
+    card_keys: dict[Key, None] = field(default_factory=dict)  # the keys of the current card that were read so far
     sections_by_card: list[tuple[str, ...]] = field(default_factory=list)
     is_heading_missing: bool = False  # a key was repeated, because the next card's heading is missing
 

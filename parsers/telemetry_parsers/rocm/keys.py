@@ -69,7 +69,7 @@ _TARGETS_BY_NAME: Mapping[str, tuple[Target, ...]] = {
     "current socket graphics package power": only("power_instant_watts"),
     # In a concise table without a second heading line, the kind of power is unknown.
     "power": only("power_watts"),
-    # The second die of a package has no limit, so the tool prints 0 W.
+    # The secondary die of a package has no limit, so the tool prints 0 W.
     "max graphics package power": (metric("power_cap_watts", if_zero=Absent.NOT_SUPPORTED),),
     "gpu use": only("utilization_ratio"),
     "gpu memory use": only("memory_activity_ratio"),

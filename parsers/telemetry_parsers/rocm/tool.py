@@ -39,14 +39,10 @@ def _read_tables(lines: Sequence[Line], default_sensor: str) -> Listing | None:
     listings = [listing for listing in results if listing is not None]
     if listings and concise_listing is None:
         for line in lines:
-            if not is_card_line(line) and (messages.is_error(line) or _is_bare_row(line)):
+            if not is_card_line(line) and (messages.is_error(line) or _BARE_ROW.match(line.text)):
                 listings[-1].add_problem(line.where, quote(line.text))
         report_missing_end(lines, listings[-1])
     return join_listings(listings) if listings else None
-
-
-def _is_bare_row(line: Line) -> bool:
-    return _BARE_ROW.match(line.text) is not None
 
 
 _HYGON_MARKS = re.compile(
@@ -137,7 +133,6 @@ def tool_of(variant: ToolVariant) -> Tool:
 
 
 def _listing_shape(variant: ToolVariant, parse_listing: Callable[[ToolText], Listing | None], form: Form) -> Shape:
-
     def read(text: ToolText, draft: Draft) -> bool:
         listing = parse_listing(text)
         if (
@@ -157,8 +152,8 @@ def _listing_shape(variant: ToolVariant, parse_listing: Callable[[ToolText], Lis
         if (listing is not None and listing.system) or processes.amd_list_in(text.lines) is not None:
             return replace(report, outcome="ok")
         problem = Problem("text", "the list of devices is empty")
-        list_report = must_be_complete(replace(report, problems=capped([*report.problems, problem])), text, tool)
-        return error_report(text.lines, None, messages.ERRORS) or list_report
+        checked_report = must_be_complete(replace(report, problems=capped([*report.problems, problem])), text, tool)
+        return error_report(text.lines, None, messages.ERRORS) or checked_report
 
     return Shape(read, form, report_without_cards)
 
@@ -199,7 +194,6 @@ def _first_match(pattern: re.Pattern[str], lines: Sequence[Line]) -> str | None:
 
 
 def _refusal_of_other_tool(variant: ToolVariant) -> Refusal:
-
     def refuse(output: Output, printed_lines: Sequence[Line]) -> Report | None:
         if not variant.is_from_other_tool(ToolText(lines(f"{output.text}\n{output.stderr}"))):
             return None
@@ -222,7 +216,7 @@ def _report_without_readings(output: Output, lines: Sequence[Line], tool: str) -
         return Report("no_devices", problems=(Problem(first_line.where, quote(first_line.text)),))
     if any(messages.is_banner(line.text) for line in printed_lines):
         return Report("no_devices", problems=(Problem(first_line.where, f"{tool} lists no devices"),))
-    if not _is_bare_row(first_line):
+    if not _BARE_ROW.match(first_line.text):
         return None
     text = "the headings of the table are missing, so its columns are unknown; save the whole output"
     reason: Reason = "exit_status" if output.status else "not_understood"

@@ -53,7 +53,7 @@ def joules(text: str, unit: str) -> Value:
     if not unit.startswith("15.259uJ"):
         return units.zero_as_unsupported(units.quantity(text, units.JOULES, unit))
     value = units.number(text)
-    # 65,536 steps of about 15.259 µJ are a joule.
+    # The counter has steps of 15.259 µJ, which is 1/65,536 J.
     return value if isinstance(value, Absent) else units.zero_as_unsupported(value / 65_536)
 
 

@@ -56,7 +56,7 @@ FACTS: tuple[tuple[str, Key], ...] = (
     ("slot", ("pci", "slot id(name)")),
     ("ecc_mode", ("ecc mode", "current")),
 )
-# The keys of a card before its first or after its last section.
+# The keys of a card that are printed above its first or below its last section.
 CARD_KEYS = frozenset(
     {
         "index",

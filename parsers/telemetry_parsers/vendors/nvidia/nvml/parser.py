@@ -144,7 +144,7 @@ PARSER = SourceParser(
     polls=(
         _poll("fast", "fast", 2.0, 10.0, lists_devices=True),
         _poll(COUNTERS, "fast", _EXPENSIVE_POLL_SECONDS, 10.0, lists_devices=False),
-        # GPM and DCGM use the same counters. With a separate poll, users of DCGM can disable only GPM.
+        # GPM and DCGM may use the same counters. With a separate poll, users of DCGM can disable only GPM.
         _poll("gpm", "fast", _EXPENSIVE_POLL_SECONDS, 10.0, lists_devices=False),
         _poll("slow", "slow", 60.0, 20.0, lists_devices=False),
         _poll("links", "slow", 60.0, 20.0, lists_devices=False),

@@ -192,8 +192,8 @@ FAN_CALLS: Mapping[str, Row] = {
     "FanSpeed_v2": Row("fan_ratio", over=100),
     "FanSpeedRPM": Row("fan_rpm"),
 }
-# A GPU that shares a chip with a CPU has no link or memory of its own, but the driver returns numbers such as 1 and 0
-# (GB10: Syllo/nvtop #499; Thor: iopsystems/rezolus #1108, #1196).
+# A GPU that shares a chip with a CPU has no PCIe link or memory of its own, but the driver returns numbers such as
+# 1 and 0 (GB10: Syllo/nvtop #499; Thor: iopsystems/rezolus #1108, #1196).
 NOT_ON_INTEGRATED = frozenset(
     {
         "memory_activity_ratio",
