@@ -1,4 +1,4 @@
-"""The accelerators of a node in Python: `read`, `watch`, and a `Recorder` for named sections of a program.
+"""Reads the accelerators of a node in Python: `read`, `watch`, and a `Recorder` for named sections of a program.
 
 >>> import device_telemetry
 >>> device_telemetry.read().devices[0].value("power_watts")

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from telemetry_daemon.terminal.suggestions import suggest_or_list
-from telemetry_parsers.metrics import BY_KEY
+from telemetry_parsers.metrics import BY_KEY, OTHER_SENSORS
 
 _SCHEMA = "telemetry.snapshot/1"
 _REMEDY = "install the same release on both nodes"
-_OTHER_SENSORS = ("memory", "hbm", "stack", "board", "baseboard", "ubb", "vr", "lm75", "inlet", "outlet", "optical")
 
 Reading = float | Mapping[str, float]
 _DEVICE_KEYS = frozenset(key for key, metric in BY_KEY.items() if metric.scope == "device")
@@ -22,7 +20,7 @@ _DEVICE_KEYS = frozenset(key for key, metric in BY_KEY.items() if metric.scope =
 
 @dataclass(frozen=True)
 class Device:
-    """A device. `readings` maps metrics to values, and `absent` maps missing metrics to reasons."""
+    """A card or a part of a card. `readings` maps metrics to values, and `absent` maps absent metrics to reasons."""
 
     vendor: str
     index: int | None
@@ -32,21 +30,21 @@ class Device:
     uuid: str | None
     bus_id: str | None
     up: bool | None  # False if lost, None if unknown
-    parent: str | None
+    parent: str | None  # the `device` of the card that contains this part
     readings: Mapping[str, Reading] = field(repr=False)
     absent: Mapping[str, str | Mapping[str, str]] = field(repr=False)
-    # How old the energy counter was at the node's `time`. None if no separate poll reads the counter.
+    # The age of the energy counter at the time `Node.time`, or None if no separate poll reads the counter.
     energy_age_seconds: float | None = field(default=None, repr=False)
 
     def value(self, metric: str, label: str = "") -> float | None:
-        """Return a metric's value, or None if it is absent. Raises UnknownNameError."""
+        """Return the value of a metric, or None if absent. Raise UnknownNameError for an unknown metric or label."""
         reading = self.readings.get(metric)
         if isinstance(reading, Mapping) if label else isinstance(reading, float | int):
             return reading.get(label) if isinstance(reading, Mapping) else reading
-        self._check_names(metric, label)
+        self._raise_if_unknown(metric, label)
         return None
 
-    def _check_names(self, metric: str, label: str) -> None:
+    def _raise_if_unknown(self, metric: str, label: str) -> None:
         reading, reason = self.readings.get(metric), self.absent.get(metric)
         spec = BY_KEY.get(metric)
         if spec is None and reading is None and reason is None:
@@ -69,7 +67,7 @@ class Device:
         sensors = self.readings.get("temperature_celsius")
         if not isinstance(sensors, Mapping):
             return None
-        return max((value for name, value in sensors.items() if not name.startswith(_OTHER_SENSORS)), default=None)
+        return max((value for name, value in sensors.items() if not name.startswith(OTHER_SENSORS)), default=None)
 
 
 @dataclass(frozen=True)
@@ -92,23 +90,24 @@ class Node:
 
 
 def node_of(document: Any) -> Node:
-    """Return the node that the document describes. Raises NotUnderstoodError."""
+    """Return the node that a snapshot document describes. Raise NotUnderstoodError if the document is invalid."""
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != _SCHEMA:
         difference = f"has the schema {schema}, not {_SCHEMA}" if schema else "is not a telemetry document"
         raise NotUnderstoodError(f"the response {difference}: {_REMEDY}")
     try:
+        counter_ages_by_source = _counter_ages_by_source(document["sources"])
         return Node(
             hostname=str(document["hostname"]),
             time=datetime.fromisoformat(document["time"].replace("Z", "+00:00")),
-            devices=tuple(map(partial(_parse_device, _counter_ages(document["sources"])), document["devices"])),
+            devices=tuple(_parse_device(entry, counter_ages_by_source) for entry in document["devices"]),
             sources=tuple(Source(entry["source"], entry["state"], entry["reason"]) for entry in document["sources"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise NotUnderstoodError(f"the document has no valid {error}: {_REMEDY}") from error
 
 
-def _counter_ages(sources: list[Mapping[str, Any]]) -> Mapping[str, float]:
+def _counter_ages_by_source(sources: list[Mapping[str, Any]]) -> Mapping[str, float]:
     polls = ((source["source"], poll) for source in sources for poll in source["polls"])
     return {
         source: poll["age_seconds"]
@@ -117,17 +116,17 @@ def _counter_ages(sources: list[Mapping[str, Any]]) -> Mapping[str, float]:
     }
 
 
-def _parse_device(counter_ages: Mapping[str, float], entry: Mapping[str, Any]) -> Device:
+def _parse_device(entry: Mapping[str, Any], counter_ages_by_source: Mapping[str, float]) -> Device:
     attributes = ("vendor", "index", "id", "device", "model", "uuid", "bus_id", "up", "parent")
     return Device(
         **{name: entry[name] for name in attributes},
-        readings=_read_only(entry["readings"]),
-        absent=_read_only(entry["absent"]),
-        energy_age_seconds=counter_ages.get(entry["origin"].get("energy_joules_total")),
+        readings=_read_only_copy(entry["readings"]),
+        absent=_read_only_copy(entry["absent"]),
+        energy_age_seconds=counter_ages_by_source.get(entry["origin"].get("energy_joules_total")),
     )
 
 
-def _read_only(table: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_only_copy(table: Mapping[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType(
         {name: MappingProxyType(dict(value)) if isinstance(value, Mapping) else value for name, value in table.items()}
     )
@@ -146,7 +145,7 @@ class UnknownNameError(TelemetryError, KeyError):
 
 
 class NotReachableError(TelemetryError):
-    """No daemon answers at the given address, or the tools of this node give no result."""
+    """No daemon answers at the given address, or the tools of this node return no result."""
 
 
 class NotUnderstoodError(TelemetryError):

@@ -16,8 +16,8 @@ from telemetry_exporters.prometheus.families import Family, columns_of, families
 from telemetry_exporters.snapshot_filter import clean_snapshot, family_name
 from telemetry_parsers.model import Absent, Value
 
-_UP = "device_telemetry_up"
-_SCOPES = ("device", "owner")
+_UP_METRIC = "device_telemetry_up"
+_EXPORTED_SCOPES = ("device", "owner")
 
 
 class Collector(BaseCollector):
@@ -38,24 +38,24 @@ class Collector(BaseCollector):
             is_up = 1.0
         except (TelemetryError, DocumentError):
             client_metrics, is_up = [], 0.0
-        yield GaugeMetricFamily(_UP, "1 if the accelerators could be read.", value=is_up)
+        yield GaugeMetricFamily(_UP_METRIC, "1 if the accelerators could be read.", value=is_up)
         yield from client_metrics
 
     def _client_metrics(self) -> Iterator[ClientMetric]:
         snapshot = clean_snapshot(to_snapshot(read_document(self._url, self._timeout)))
         columns = columns_of(snapshot, DaemonSamples())
         for family in families(snapshot, columns):
-            if family.metric.scope in _SCOPES:
+            if family.metric.scope in _EXPORTED_SCOPES:
                 yield _to_client_metric(family, columns.values)
 
 
 def _to_client_metric(family: Family, values: tuple[Value, ...]) -> ClientMetric:
     metric, name = family.metric, family_name(family.metric)
-    family_classes = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily, "info": InfoMetricFamily}
-    client_metric: ClientMetric = family_classes[metric.kind](name, metric.help)
-    suffix = {"gauge": "", "counter": "_total", "info": "_info"}[metric.kind]
+    classes_by_kind = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily, "info": InfoMetricFamily}
+    client_metric: ClientMetric = classes_by_kind[metric.kind](name, metric.help)
+    sample_name = name + {"gauge": "", "counter": "_total", "info": "_info"}[metric.kind]
     for series in family.series:
-        value = values[series[2]]
+        value = values[series[-1]]  # a series ends with the index of its value
         if not isinstance(value, Absent):
-            client_metric.add_sample(name + suffix, dict(family.labels(series)), value)
+            client_metric.add_sample(sample_name, dict(family.labels(series)), value)
     return client_metric

@@ -19,15 +19,15 @@ from device_telemetry.visible import named_visible_devices
 from telemetry_daemon.terminal.suggestions import suggest_or_list
 
 _SAMPLE_TIMEOUT_SECONDS = 30.0
-# How long the recorder waits for new energy counters at the end of a section.
+# How long `_wait_for_sample` waits for new energy counters, after a sample with old counters was received.
 _COUNTERS_TIMEOUT_SECONDS = 2.0
-# Reading the counters takes the daemon up to _COUNTER_READ_SECONDS.
-_REQUEST_GAP_SECONDS, _COUNTER_READ_SECONDS = 1.0, 0.25
-# If the age is larger or negative, the clocks of the two nodes differ.
+# The daemon reads the energy counters within _COUNTER_READ_SECONDS.
+_REQUEST_INTERVAL_SECONDS, _COUNTER_READ_SECONDS = 1.0, 0.25
+# If a document's age is larger or negative, the clocks of the two nodes differ.
 _MAX_AGE_SECONDS = 60.0
-_ROOT = ""
+_WHOLE_RECORDING = ""  # the name of the section from `start` to `stop`
 
-Devices = str | Sequence[str | int]
+_Selection = str | Sequence[str | int]
 
 
 @final
@@ -39,28 +39,28 @@ class Recorder(ContextDecorator):
 
     def __init__(
         self,
-        devices: Devices = "visible",
+        devices: _Selection = "visible",
         interval: float = 1.0,
         url: str | None = None,
         source: Callable[[], Iterator[Node]] | None = None,
     ) -> None:
         if isinstance(devices, str) and devices not in ("visible", "all"):
             raise ValueError(f'devices must be "visible", "all" or a list of indices, ids or uuids, not {devices!r}')
-        self._selected = devices
+        self._selection = devices
         self._source = source or (lambda: node_updates(interval, url, self._pause))
         self._sections: dict[str, Section] = {}
         self._open_sections: list[str] = []
         self._condition = threading.Condition()
         self._last_sample: Sample | None = None
-        # When a section last began or ended, and when new counters were last requested.
-        self._boundary = self._last_request = -math.inf
+        # The times when a section last began or ended, and when new energy counters were last requested.
+        self._last_boundary = self._last_request = -math.inf
         self._awaits_counters = False
         self._is_stopping = False
         self._error: TelemetryError | None = None
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start recording, and wait for the first sample. Raises UnknownNameError for unknown devices."""
+        """Start recording, and wait for the first sample. Raise UnknownNameError for unknown devices."""
         if self._thread is not None:
             return
         self._is_stopping, self._error, self._last_sample = False, None, None
@@ -68,15 +68,15 @@ class Recorder(ContextDecorator):
         self._thread.start()
         with self._condition:
             self._wait_for_sample(-math.inf)
-        self._check_devices()
-        self._begin_section(_ROOT)
+        self._verify_selection()
+        self._begin_section(_WHOLE_RECORDING)
 
-    def _check_devices(self) -> None:
+    def _verify_selection(self) -> None:
         if isinstance(self._error, UnknownNameError):
             self._thread = None
             raise self._error
-        if self._last_sample is not None and not self._last_sample.values and self._selected:
-            text = f"nothing is recorded, because this node has none of the selected devices: {self._selected!r}"
+        if self._last_sample is not None and not self._last_sample.values and self._selection:
+            text = f"nothing is recorded, because this node has none of the selected devices: {self._selection!r}"
             warnings.warn(text, RuntimeWarning, stacklevel=3)
 
     def stop(self) -> None:
@@ -88,7 +88,7 @@ class Recorder(ContextDecorator):
             for name in reversed(self._open_sections):
                 self._sections[name].leave(now)
             self._open_sections.clear()
-            self._note_boundary(now)
+            self._set_boundary(now)
             self._wait_for_sample(now)
             self._is_stopping = True
         self._thread = None
@@ -107,17 +107,17 @@ class Recorder(ContextDecorator):
         return super().__call__(name) if callable(name) else _NamedSection(self, str(name))
 
     def results(self, name: str = "") -> dict[str, float]:
-        """Return the numbers of a section, by default of the whole recording. Raises TelemetryError."""
+        """Return the results of a section, by default of the whole recording. Raise TelemetryError if there are none."""
         with self._condition:
             section = self._sections.get(name)
             if section is None:
                 suggestion = suggest_or_list(name, filter(None, self._sections))
                 hint = suggestion if self._sections else ": call start() first, or use `with`"
                 raise UnknownNameError(f"no section {name!r} has begun{hint}")
-            self._wait_for_sample(section.ended or time.monotonic())
+            self._wait_for_sample(section.end_time or time.monotonic())
             if self._error is not None and not section.seconds:
                 raise self._error
-            return section.numbers()
+            return section.results()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,11 +129,11 @@ class Recorder(ContextDecorator):
         """Begin a section, and return its full name, such as `outer/inner`."""
         now = time.monotonic()
         with self._condition:
-            outer = self._open_sections[-1] if self._open_sections else _ROOT
+            outer = self._open_sections[-1] if self._open_sections else _WHOLE_RECORDING
             full_name = f"{outer}/{name}" if outer and name else name
             self._sections.setdefault(full_name, Section()).enter(now)
             self._open_sections.append(full_name)
-            self._note_boundary(now)
+            self._set_boundary(now)
             return full_name
 
     def _end_section(self, name: str) -> None:
@@ -142,36 +142,37 @@ class Recorder(ContextDecorator):
             if name in self._open_sections:
                 self._open_sections.remove(name)
                 self._sections[name].leave(now)
-                self._note_boundary(now)
+                self._set_boundary(now)
 
-    def _note_boundary(self, now: float) -> None:
-        """Remember the boundary, and request new counters. The caller holds `_condition`."""
-        self._boundary = now
-        if now - self._last_request >= _REQUEST_GAP_SECONDS:
+    def _set_boundary(self, now: float) -> None:
+        """Store the time of a section's begin or end, and wake `_pause`. The caller holds `_condition`."""
+        self._last_boundary = now
+        if now - self._last_request >= _REQUEST_INTERVAL_SECONDS:
             self._condition.notify_all()
 
     def _pause(self, seconds: float) -> bool:
-        """Wait before the next sample. Return whether the sample needs new counters."""
+        """Wait before the next sample. Return whether the sample needs new energy counters."""
         deadline = time.monotonic() + seconds
         with self._condition:
             if self._awaits_counters:
                 deadline = min(deadline, time.monotonic() + _COUNTER_READ_SECONDS)
             self._awaits_counters = False
             while (now := time.monotonic()) < deadline:
-                due = self._last_request + _REQUEST_GAP_SECONDS if self._boundary > self._last_request else math.inf
+                needs_request = self._last_boundary > self._last_request
+                due = self._last_request + _REQUEST_INTERVAL_SECONDS if needs_request else math.inf
                 if due <= now:
                     self._last_request, self._awaits_counters = now, True
                     return True
                 self._condition.wait(min(deadline, due) - now)
         return False
 
-    def _wait_for_sample(self, moment: float) -> None:
-        """Wait for a sample that was read at `moment` or later. The caller holds `_condition`."""
+    def _wait_for_sample(self, since: float) -> None:
+        """Wait for readings and energy counters from `since` or later, or for a timeout. The caller holds `_condition`."""
         start = time.monotonic()
         while self._thread is not None and self._error is None:
             timeout = _SAMPLE_TIMEOUT_SECONDS
-            if self._last_sample is not None and self._last_sample.time >= moment:
-                if self._last_sample.has_counters_since(moment):
+            if self._last_sample is not None and self._last_sample.time >= since:
+                if self._last_sample.has_counters_since(since):
                     return
                 timeout = _COUNTERS_TIMEOUT_SECONDS
             if not self._condition.wait(max(0.0, start + timeout - time.monotonic())):
@@ -180,9 +181,8 @@ class Recorder(ContextDecorator):
     def _record_samples(self) -> None:
         try:
             for node in self._source():
-                self._add_sample(
-                    Sample.from_devices(time.monotonic(), self._recorded_devices(node), _document_age(node))
-                )
+                devices = self._selected_devices(node)
+                self._add_sample(Sample.from_devices(time.monotonic(), devices, _document_age(node)))
                 if self._is_stopping:
                     return
         except TelemetryError as error:
@@ -197,23 +197,23 @@ class Recorder(ContextDecorator):
             self._last_sample = sample
             self._condition.notify_all()
 
-    def _recorded_devices(self, node: Node) -> Iterable[tuple[str, Device]]:
-        """Return the devices to record, each with its name. Raises UnknownNameError."""
-        if self._selected == "visible":
+    def _selected_devices(self, node: Node) -> Iterable[tuple[str, Device]]:
+        """Return (name, device) for each device to record. Raise UnknownNameError for unknown devices."""
+        if self._selection == "visible":
             return named_visible_devices(node.devices, os.environ)
         all_devices = [(device.device, device) for device in node.devices]
-        if self._selected == "all":
+        if self._selection == "all":
             return all_devices
-        selected = {str(name) for name in self._selected}
-        names_by_id = {device.id: _device_names(device) for device in node.devices}
-        unknown = sorted(selected.difference(*names_by_id.values()))
+        selected_names = {str(name) for name in self._selection}
+        names_by_id = {device.id: _selectable_names(device) for device in node.devices}
+        unknown = sorted(selected_names.difference(*names_by_id.values()))
         if unknown and self._last_sample is None:
             hint = suggest_or_list(unknown[0], (device.device for device in node.devices)) or "; it has no devices"
             raise UnknownNameError(f"this node has no device named {unknown[0]!r}{hint}")
-        return [(name, device) for name, device in all_devices if selected & names_by_id[device.id]]
+        return [(name, device) for name, device in all_devices if selected_names & names_by_id[device.id]]
 
 
-def _device_names(device: Device) -> set[str]:
+def _selectable_names(device: Device) -> set[str]:
     return {str(device.index), device.device, device.id, device.uuid or ""}
 
 
@@ -230,13 +230,13 @@ class _NamedSection(ContextDecorator):
     def __init__(self, recorder: Recorder, name: str) -> None:
         self._recorder = recorder
         self._name = name
-        self._entered: list[str] = []
+        self._open_names: list[str] = []
 
     def __enter__(self) -> Recorder:
-        self._entered.append(self._recorder._begin_section(self._name))  # noqa: SLF001  # both classes belong together
+        self._open_names.append(self._recorder._begin_section(self._name))  # noqa: SLF001  # both classes belong together
         return self._recorder
 
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._recorder._end_section(self._entered.pop())  # noqa: SLF001  # as above
+        self._recorder._end_section(self._open_names.pop())  # noqa: SLF001  # as above

@@ -1,4 +1,4 @@
-"""Finds the devices that this program may use, by variables such as CUDA_VISIBLE_DEVICES."""
+"""Finds the devices that this program may use, from environment variables such as CUDA_VISIBLE_DEVICES."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from device_telemetry.node_types import Device
 
-# For each vendor, the first variable that is set applies.
-_VARIABLES: Mapping[str, tuple[str, ...]] = {
+# For each vendor, only the first variable that is set is used.
+_VARIABLES_BY_VENDOR: Mapping[str, tuple[str, ...]] = {
     "nvidia": ("CUDA_VISIBLE_DEVICES",),
     "amd": ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
     "hygon": ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
@@ -24,24 +24,26 @@ def visible(devices: Iterable[Device], environment: Mapping[str, str] = os.envir
 
 
 def named_visible_devices(devices: Iterable[Device], environment: Mapping[str, str]) -> tuple[tuple[str, Device], ...]:
-    """Return the visible devices, each with its name."""
-    by_vendor: dict[str, list[Device]] = {}
+    """Return (name, device) for each device that this program may use."""
+    devices_by_vendor: dict[str, list[Device]] = {}
     for device in devices:
-        by_vendor.setdefault(device.vendor, []).append(device)
-    return tuple(pair for vendor, group in by_vendor.items() for pair in _visible_devices(vendor, group, environment))
+        devices_by_vendor.setdefault(device.vendor, []).append(device)
+    return tuple(
+        pair for vendor, group in devices_by_vendor.items() for pair in _name_devices(vendor, group, environment)
+    )
 
 
-def _visible_devices(vendor: str, devices: list[Device], environment: Mapping[str, str]) -> list[tuple[str, Device]]:
-    entries = next((environment[name] for name in _VARIABLES.get(vendor, ()) if name in environment), None)
-    if entries is None:
+def _name_devices(vendor: str, devices: list[Device], environment: Mapping[str, str]) -> list[tuple[str, Device]]:
+    selection = next((environment[name] for name in _VARIABLES_BY_VENDOR.get(vendor, ()) if name in environment), None)
+    if selection is None:
         return [(device.device, device) for device in devices]
-    visible: list[tuple[str, Device]] = []
-    for entry in filter(None, (part.strip() for part in entries.split(","))):
+    named_devices: list[tuple[str, Device]] = []
+    for entry in filter(None, (part.strip() for part in selection.split(","))):
         device = _find_device(entry, devices)
-        if device is None:
+        if device is None:  # as in CUDA, an invalid entry hides the entries after it
             break
-        visible.append((str(len(visible)), device))
-    return visible
+        named_devices.append((str(len(named_devices)), device))  # programs number the visible devices from 0
+    return named_devices
 
 
 def _find_device(entry: str, devices: list[Device]) -> Device | None:

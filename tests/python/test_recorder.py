@@ -28,13 +28,13 @@ def test_section_has_means_extremes_and_energy() -> None:
     add_period([section], sample(8.0, 100.0, 0.0), sample(12.0, 200.0, 600.0))
     section.leave(13.0)
     add_period([section], sample(12.0, 200.0, 600.0), sample(16.0, 200.0, 1400.0))
-    numbers = section.numbers()
+    numbers = section.results()
     assert numbers["seconds"] == 3.0
     assert numbers["0/power_watts/mean"] == pytest.approx((150 * 2 + 200 * 1) / 3)
     assert (numbers["0/power_watts/min"], numbers["0/power_watts/max"]) == (100.0, 200.0)
     assert numbers["energy_joules"] == pytest.approx(300 + 200)
     add_period([section], sample(16.0, 900.0, 1400.0), sample(20.0, 900.0, 9999.0))
-    assert section.numbers() == numbers
+    assert section.results() == numbers
 
 
 def test_energy_without_a_valid_counter_is_estimated() -> None:
@@ -42,8 +42,8 @@ def test_energy_without_a_valid_counter_is_estimated() -> None:
         section = Section()
         section.enter(0.0)
         add_period([section], first, then)
-        assert section.numbers()["0/energy_estimated_joules"] == 2000.0
-        assert "0/energy_joules" not in section.numbers()
+        assert section.results()["0/energy_estimated_joules"] == 2000.0
+        assert "0/energy_joules" not in section.results()
 
 
 def test_section_time_is_the_sum_of_its_spans() -> None:
