@@ -145,7 +145,7 @@ class Recorder(ContextDecorator):
                 self._set_boundary(now)
 
     def _set_boundary(self, now: float) -> None:
-        """Store the time of a section's begin or end, and wake `_pause`. The caller holds `_condition`."""
+        """Store the time of a section's start or end, and wake `_pause`. The caller holds `_condition`."""
         self._last_boundary = now
         if now - self._last_request >= _REQUEST_INTERVAL_SECONDS:
             self._condition.notify_all()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from device_telemetry.node_types import Device
 
-# A section's energy is exact if a counter was read within this time of the section's begin, and of its end.
+# A section's energy is exact if a counter was read within this time of the section's start, and of its end.
 _MAX_DISTANCE_SECONDS = 0.25
 _MIN_UNCOUNTED_SECONDS = 1e-6  # shorter times are rounding errors
 ENERGY, POWER = "energy_joules_total", "power_watts"

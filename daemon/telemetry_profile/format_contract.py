@@ -8,13 +8,13 @@ from typing import Any, Literal, Protocol
 
 from telemetry_parsers.model import Problem
 
-# In these classes, times are integer nanoseconds. None and "" mean that the file does not contain the value.
+# In the classes of this module, times are integer nanoseconds. None and "" mean that a file does not contain the value.
 
 # `fused` kernels compute and communicate. `wait` kernels wait for another stream, and are ignored.
 Work = Literal["compute", "communication", "copy", "fused", "wait"]
 # `begin_ns` counts from 1970, from the boot of the node, or from an unknown time.
 Clock = Literal["unix", "boot", "none"]
-# What assigns kernels to steps: launches, the host's clock, or the tool itself ("").
+# How kernels were assigned to steps: by their launches, by the host's clock, or by the tool ("").
 StepBasis = Literal["launch", "host", ""]
 # Where FLOPs come from: the file states them, or the shapes of matrix operators give a lower bound.
 Basis = Literal["told", "shapes"]
@@ -22,7 +22,7 @@ Basis = Literal["told", "shapes"]
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The card as the profiler identifies it. `index` is its number among the job's devices, not the node's."""
+    """A card, as the profiler identifies it. `index` numbers the devices of the job, not of the node."""
 
     index: int | None = None
     model: str = ""
@@ -32,14 +32,14 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How one device spent a span of time. Overlapping intervals count only once."""
+    """How one device spent a span of time. Work that runs in parallel is counted once."""
 
     span_ns: int | None = None
     compute_ns: int | None = None
     communication_ns: int | None = None
-    exposed_communication_ns: int | None = None
+    exposed_communication_ns: int | None = None  # communication while no kernel computes
     copy_ns: int | None = None
-    exposed_copy_ns: int | None = None
+    exposed_copy_ns: int | None = None  # copies while no kernel computes or communicates
     idle_ns: int | None = None
     wait_ns: int | None = None  # the part of communication that waits for other ranks
     data_wait_ns: int | None = None  # the host's wait for data
@@ -48,7 +48,7 @@ class Split:
     launching_ns: int | None = None  # the time from the first to the last launch
     gaps: int | None = None
     gap_ns: int | None = None  # the part of idle time in long gaps
-    fused_ns: int | None = None
+    fused_ns: int | None = None  # kernels that compute and communicate; included in both
 
     def values(self) -> list[int | None]:
         """Return the values in the order of the fields."""
@@ -59,20 +59,20 @@ class Split:
         pairs = zip(self.values(), other.values(), strict=True)
         return Split(*(None if left is None or right is None else left + right for left, right in pairs))
 
-    def without(self, *parts: str) -> Split:
-        """Return the split without the values named `parts`."""
-        return replace(self, **dict.fromkeys(parts))
+    def without(self, *field_names: str) -> Split:
+        """Return the split with these fields set to None."""
+        return replace(self, **dict.fromkeys(field_names))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One training step. `begin_ns` is None if the file has only durations."""
+    """One training step. `begin_ns` is None if the file contains only the duration."""
 
     name: str
     split: Split
     begin_ns: int | None = None
-    is_cut: bool = False
-    is_mean: bool = False  # whether the tool computed a mean of several steps
+    is_cut: bool = False  # whether work of the step may be missing
+    is_mean: bool = False  # whether this is the mean of several steps, computed by the tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,14 @@ class Kernel:
     occupancy_ratio: float | None = None  # the profiler's estimate from the launch shape, not a measurement
 
     def plus(self, other: Kernel) -> Kernel:
-        """Return a kernel that combines the executions of both."""
+        """Return a kernel with the executions of both kernels."""
         longest = max(self, other, key=lambda kernel: -1 if kernel.longest_ns is None else kernel.longest_ns)
         longest_ns = None if None in (self.longest_ns, other.longest_ns) else longest.longest_ns
         calls, total_ns = self.calls + other.calls, self.total_ns + other.total_ns
         return replace(longest, calls=calls, total_ns=total_ns, longest_ns=longest_ns)
 
 
-def largest_first(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
+def sort_kernels(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
     """Return the kernels in descending order of their total times."""
     return tuple(sorted(kernels, key=lambda kernel: -kernel.total_ns))
 
@@ -106,14 +106,14 @@ class FirstCollective:
     """An unusually long first collective, in which ranks wait until all profilers run."""
 
     length_ns: int
-    rest: Split
+    rest: Split  # how the device spent the other time
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A long idle period. `since_ns` is relative to the start of the device's first work."""
+    """A long idle period. `offset_ns` is its start, relative to the start of the device's first work."""
 
-    since_ns: int
+    offset_ns: int
     length_ns: int
 
 
@@ -143,38 +143,38 @@ class Device:
     first_collective: FirstCollective | None = None
     step_basis: StepBasis = ""
     gaps: tuple[Gap, ...] = ()
-    without_gaps: Split | None = None  # excludes long gaps and an unusual first collective
+    without_gaps: Split | None = None  # how the device spent the time outside `gaps` and `first_collective`
 
-    def without_first_collective(self) -> Split | None:
-        """Return how the device spent its time outside an unusually long first collective."""
+    def split_without_first_collective(self) -> Split | None:
+        """Return how the device spent the time outside `first_collective`, or None if there is none."""
         return None if self.first_collective is None else self.known_values_of(self.first_collective.rest)
 
-    def without(self, *parts: str) -> Device:
-        """Return the device without the values named `parts`."""
-        steps = tuple(replace(step, split=step.split.without(*parts)) for step in self.steps)
-        return replace(self, split=self.split.without(*parts), steps=steps)
+    def without(self, *field_names: str) -> Device:
+        """Return the device with these fields of its split and its steps set to None."""
+        steps = tuple(replace(step, split=step.split.without(*field_names)) for step in self.steps)
+        return replace(self, split=self.split.without(*field_names), steps=steps)
 
-    def followed_by(self, later: Device) -> Device:
-        """Combine the results with those of a later part of the session."""
+    def extended_by(self, later: Device) -> Device:
+        """Return the results of this part of a session and of a later part, as one device."""
         sums: dict[tuple[str, str], Kernel] = {}
         for kernel in (*self.kernels, *later.kernels):
             previous = sums.get((kernel.work, kernel.name))
             sums[kernel.work, kernel.name] = kernel if previous is None else previous.plus(kernel)
-        gap_ns, split = (later.begin_ns or 0) - (self.end_ns or 0), self.split.plus(later.split)
-        extended = {key: value + gap_ns for key in ("span_ns", "idle_ns") if (value := getattr(split, key)) is not None}
+        time_between, split = (later.begin_ns or 0) - (self.end_ns or 0), self.split.plus(later.split)
+        names = [name for name in ("span_ns", "idle_ns") if getattr(split, name) is not None]
         return replace(
             self,
             end_ns=later.end_ns,
-            split=replace(split, **extended),
+            split=replace(split, **{name: getattr(split, name) + time_between for name in names}),
             steps=(*self.steps, *later.steps),
-            kernels=largest_first(sums.values()),
+            kernels=sort_kernels(sums.values()),
             first_collective=None,
             gaps=(),
             without_gaps=None,
         )
 
     def known_values_of(self, part: Split) -> Split:
-        """Return `part` without the values that are unknown for the device's whole time."""
+        """Return `part`, with the fields set to None that are None in the device's `split`."""
         pairs = zip(self.split.values(), part.values(), strict=True)
         return Split(*(None if whole is None else value for whole, value in pairs))
 
@@ -184,7 +184,7 @@ THIS_RANK = "this rank"  # stands for the source of a link if the file does not 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """All transfers over one link between ranks or devices."""
+    """The sum of all transfers over one link between ranks or devices."""
 
     kind: str
     source: str
@@ -213,7 +213,7 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class RankCard:
-    """The card of a rank. `node` is a digest of the node's address."""
+    """The card that a rank uses. `node` is a digest of the node's address, and `index` the card's number on the node."""
 
     node: str
     index: int
@@ -222,7 +222,7 @@ class RankCard:
 
 @dataclass(frozen=True, slots=True)
 class NodeFolder:
-    """A folder with the results of one node."""
+    """The name of the folder with the results of a node. `node` is a digest of the node's address."""
 
     node: str
     folder: str
@@ -253,12 +253,12 @@ Schema = Mapping[str, tuple[str, ...]]
 
 
 class NotReadError(ValueError):
-    """A recognised file cannot be read. The message includes the remedy."""
+    """A recognised file cannot be read. The message names the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """The data by which a format recognises a file: its name, folders and beginning."""
+    """What a format recognises a file by: the name, the folders, and the first bytes."""
 
     name: str
     folders: tuple[str, ...]
@@ -266,7 +266,7 @@ class Clue:
 
     @property
     def text(self) -> str:
-        """Return the beginning of the file as text, without a byte order mark."""
+        """Return the first bytes as text, without a byte order mark."""
         return self.head.decode("utf-8-sig", "replace")
 
 
@@ -286,10 +286,10 @@ class TraceEvent(Protocol):
         """Return the duration, or None if it is not a number."""
 
     def args(self) -> Mapping[str, Any]:
-        """Return the arguments, which may be empty."""
+        """Return the arguments, or {} if the event has none."""
 
     def correlation(self) -> int | None:
-        """Return the correlation ID, which links a launch to its work."""
+        """Return the correlation ID, which links a launch to the launched work, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ class TraceReader(Protocol):
     """Reads the events of one trace in the order of the file."""
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """Read a key of the document. It may come before or after the events."""
+        """Read a key of the document, which may come before or after the events."""
 
     def read_events(self, events: Sequence[TraceEvent]) -> None:
         """Read the next events."""
@@ -356,13 +356,13 @@ class DatabaseFormat:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """A closed format, whose files are recognised but never read."""
+class UnsupportedFormat:
+    """A format whose files are recognised, but cannot be read."""
 
     name: str
     tool: str
     recognises: Callable[[Clue], bool]
-    remedy: str  # names an export that can be read instead
+    remedy: str  # the message for the user: why the file cannot be read, and what to pass instead
 
 
-ProfileFormat = TextFormat | TraceFormat | DatabaseFormat | Refusal
+ProfileFormat = TextFormat | TraceFormat | DatabaseFormat | UnsupportedFormat

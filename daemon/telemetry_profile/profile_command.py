@@ -19,7 +19,7 @@ from telemetry_daemon.terminal.streams import terminal_width
 from telemetry_exporters.text import clean, first_names
 from telemetry_parsers.card_peaks import DTYPES
 from telemetry_profile import profile_document
-from telemetry_profile.facts.trace_facts import shifted
+from telemetry_profile.facts.trace_facts import shift_times
 from telemetry_profile.files.read_files import (
     BadFormatError,
     Outcome,
@@ -206,7 +206,7 @@ def _with_derived_times(members: tuple[Member, ...], begin: float | None) -> tup
 
 
 def _with_unix_times(member: Member, offset: int) -> Member:
-    (device,) = shifted([member.device], offset)
+    (device,) = shift_times([member.device], offset)
     return replace(member, begin_unix_ns=device.begin_ns, end_unix_ns=device.end_ns)
 
 

@@ -91,7 +91,7 @@ def test_the_waits_of_a_rank() -> None:
     facts = facts_of("communication.json", json.dumps({"step": {"collective": infos}}))
     device = only(facts)
     assert (device.split.wait_ns, device.first_collective is not None) == (893 * MS, True)
-    rest = device.without_first_collective()
+    rest = device.split_without_first_collective()
     assert rest is not None
     assert rest.wait_ns == 3 * MS
     assert "10.1.2.3" not in repr(facts)

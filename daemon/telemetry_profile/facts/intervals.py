@@ -1,4 +1,4 @@
-"""Intervals of time and their unions, as arrays of numbers."""
+"""Time intervals and their unions, stored in arrays to save memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Interval = tuple[int, int]
 
 @dataclass(slots=True)
 class Executions:
-    """The executions of one kind of work, stored as columns to save memory."""
+    """The executions of one kind of work. Each array has one item per execution."""
 
     begins: array[int] = field(default_factory=lambda: array("q"))
     ends: array[int] = field(default_factory=lambda: array("q"))
@@ -28,7 +28,7 @@ class Executions:
         self.launch_numbers.append(launch_number)
 
     def union(self) -> Intervals:
-        """Return the union of the executions as intervals."""
+        """Return the times in which at least one execution ran."""
         return Intervals.from_sorted((self.begins[index], self.ends[index]) for index in sorted_indices(self.begins))
 
 
@@ -51,10 +51,10 @@ class Intervals:
             else:
                 begins.append(begin)
                 ends.append(end)
-        covered_before = array("q", [0])
+        lengths_before = array("q", [0])
         for begin, end in zip(begins, ends, strict=True):
-            covered_before.append(covered_before[-1] + end - begin)
-        return Intervals(begins, ends, covered_before)
+            lengths_before.append(lengths_before[-1] + end - begin)
+        return Intervals(begins, ends, lengths_before)
 
     def coverage(self, begin: int, end: int) -> int:
         """Return how much of a span the intervals cover, in nanoseconds."""

@@ -6,14 +6,14 @@ import re
 from decimal import Decimal, InvalidOperation
 
 NS, US, MS, S = 1, 1_000, 1_000_000, 1_000_000_000
-_MAX_NS = 10**19  # the year 2286: later times are invalid
+_MAX_NS = 10**19  # 2286 as Unix time; later times are invalid
 _MAX_DIGITS = 20
-_WHOLE = re.compile(r"\s*-?\d{1,19}\s*$", re.ASCII)
+_WHOLE_NUMBER = re.compile(r"\s*-?\d{1,19}\s*$", re.ASCII)
 
 
 def nanoseconds(printed: str, unit: int) -> int | None:
-    """Convert a printed time to nanoseconds. Return None if it is not a number."""
-    if _WHOLE.match(printed):
+    """Convert a printed time to nanoseconds. Return None if the text is not a number, or the number is too large."""
+    if _WHOLE_NUMBER.match(printed):
         return _none_if_too_large(int(printed) * unit)
     try:
         value = Decimal(printed.strip())
@@ -25,18 +25,18 @@ def nanoseconds(printed: str, unit: int) -> int | None:
 
 
 def cell_ns(cell: str, unit: int) -> int | None:
-    """Convert a printed time to nanoseconds, or return None for words such as N/A."""
+    """Convert the time in a table cell to nanoseconds. Return None for negative times and words such as N/A."""
     length = nanoseconds(cell, unit) if cell[-1:].isdigit() else None
     return length if length is not None and length >= 0 else None
 
 
-def count_of(cell: str) -> int | None:
-    """Parse a whole number, or return None for any other text."""
+def parse_count(cell: str) -> int | None:
+    """Parse a whole number of up to 18 digits. Return None for other text."""
     return int(cell) if cell.isascii() and cell.isdecimal() and len(cell) <= 18 else None
 
 
-def number_of(cell: str) -> int | None:
-    """Parse the number of a rank or device, or return None for any other text."""
+def parse_index(cell: str) -> int | None:
+    """Parse the number of a rank or device, which has up to 6 digits. Return None for other text."""
     return int(cell) if cell.isascii() and cell.isdecimal() and len(cell) < 7 else None
 
 

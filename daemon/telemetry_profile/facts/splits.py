@@ -14,7 +14,7 @@ from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 _UNUSUAL_FACTOR = 2  # a first collective is unusual if it takes more than this many times as long as any other
 # A gap is long if it has at least this share of the span and this length. A single host call causes shorter gaps.
 _MIN_GAP_SHARE, _MIN_GAP_NS = 0.05, 1_000_000
-_MIN_LAUNCHED = 0.5  # if fewer launches are known, the host's clock decides to which step the work belongs
+_MIN_KNOWN_RATIO = 0.5  # if fewer launches are known, the host's clock assigns work to steps
 
 
 class Splitter:
@@ -29,17 +29,18 @@ class Splitter:
         self._busy = self._kernels.union_with(self._copy)
         self._waits = waits
         begins = executions["compute"].begins + executions["communication"].begins + executions["fused"].begins
-        self._begins = array("q", (begins[index] for index in sorted_indices(begins)))
+        self._kernel_begins = array("q", (begins[index] for index in sorted_indices(begins)))
 
     def span(self) -> Interval:
-        """Return the span from the start of the first work to the end of the last."""
+        """Return the span from the start of the first work to the end of the last work."""
         return self._busy.begins[0], self._busy.ends[-1]
 
     def split(self, begin: int, end: int, host_span: Interval | None = None) -> Split:
-        """Return how the device spent this span. `host_span` is the same step on the host."""
+        """Return how the device spent the time from `begin` to `end`. `host_span` is the span of this step on the host."""
         compute, kernels, busy = (part.coverage(begin, end) for part in (self._compute, self._kernels, self._busy))
         gaps = self.long_gaps(begin, end)
-        first_index, end_index = bisect_left(self._begins, begin), bisect_left(self._begins, end)
+        begins = self._kernel_begins
+        first_index, end_index = bisect_left(begins, begin), bisect_left(begins, end)
         return Split(
             span_ns=end - begin,
             compute_ns=compute,
@@ -50,15 +51,15 @@ class Splitter:
             idle_ns=end - begin - busy,
             data_wait_ns=None if self._waits is None else self._waits.coverage(*(host_span or (begin, end))),
             launches=end_index - first_index,
-            launching_ns=self._begins[end_index - 1] - self._begins[first_index] if end_index > first_index else 0,
+            launching_ns=begins[end_index - 1] - begins[first_index] if end_index > first_index else 0,
             gaps=len(gaps),
             gap_ns=sum(gap_end - gap_begin for gap_begin, gap_end in gaps),
             fused_ns=self._fused.coverage(begin, end),
         )
 
     def long_gaps(self, begin: int, end: int) -> list[Interval]:
-        """Return the long idle intervals in a span."""
-        min_length = _min_gap(begin, end)
+        """Return the long idle intervals from `begin` to `end`."""
+        min_length = _min_gap_length(begin, end)
         return [(since, until) for since, until in self._busy.uncovered(begin, end) if until - since >= min_length]
 
     def split_without(self, excluded: Sequence[Interval]) -> Split:
@@ -73,7 +74,7 @@ class Splitter:
         return replace(total_split, gaps=0, gap_ns=0)
 
 
-def _min_gap(begin: int, end: int) -> int:
+def _min_gap_length(begin: int, end: int) -> int:
     return max(_MIN_GAP_NS, round((end - begin) * _MIN_GAP_SHARE))
 
 
@@ -87,7 +88,7 @@ def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | 
 
 
 def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
-    """Return the first collective and its span if it is unusually long, else None."""
+    """Return the span and the length of the first collective if it is unusually long, else None."""
     lengths = [end - begin for begin, end in zip(executions.begins, executions.ends, strict=True)]
     index = index_of_long_first(executions.begins, lengths)
     if index is None:
@@ -97,7 +98,7 @@ def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Int
 
 
 def gaps_and_rest(splitter: Splitter, first_collective: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
-    """Return the long gaps, and how the device spent the rest of the time."""
+    """Return the long gaps, and how the device spent the time outside of them. Without gaps, return ((), None)."""
     begin, end = splitter.span()
     gaps = splitter.long_gaps(begin, end)
     if not gaps:
@@ -107,57 +108,57 @@ def gaps_and_rest(splitter: Splitter, first_collective: Interval | None) -> tupl
 
 
 class Launches:
-    """The time of each launch on the host, by launch number."""
+    """The times of launches on the host, found by launch number."""
 
     def __init__(self) -> None:
         self._numbers, self._times = array("q"), array("q")
-        self._is_ordered = True
+        self._is_sorted = True
 
     def add(self, launch_number: int, time: int) -> None:
         """Add a launch with its time on the host."""
         self._numbers.append(launch_number)
         self._times.append(time)
-        self._is_ordered = False
+        self._is_sorted = False
 
-    def step_spans(self, by_work: Mapping[Work, Executions], steps: Sequence[Interval]) -> list[Interval] | None:
-        """Return the span of each step on the device, or None if too few launches are known."""
+    def step_spans(self, executions: Mapping[Work, Executions], steps: Sequence[Interval]) -> list[Interval] | None:
+        """Return the span of each step on the device, or None if steps overlap or too few launches are known."""
         if not self._numbers or not steps or any(step[1] > next_step[0] for step, next_step in pairwise(steps)):
             return None
         work_of_steps, total, known_launches = _WorkOfSteps(steps), 0, 0
-        for work, executions in by_work.items():
-            for begin, end, number in zip(executions.begins, executions.ends, executions.launch_numbers, strict=True):
+        for work, runs in executions.items():
+            for begin, end, number in zip(runs.begins, runs.ends, runs.launch_numbers, strict=True):
                 launch_time = self._time_of(number)
                 if launch_time is not None or work != "copy":  # DMA requests of MTIA have no launch
                     total, known_launches = total + 1, known_launches + (launch_time is not None)
                 work_of_steps.add(begin, end, launch_time)
-        return work_of_steps.step_spans() if known_launches and known_launches >= total * _MIN_LAUNCHED else None
+        return work_of_steps.step_spans() if known_launches and known_launches >= total * _MIN_KNOWN_RATIO else None
 
     def _time_of(self, launch_number: int) -> int | None:
-        if not self._is_ordered:
+        if not self._is_sorted:
             order = sorted_indices(self._numbers)
             self._times = array("q", (self._times[index] for index in order))
             self._numbers = array("q", (self._numbers[index] for index in order))
-            self._is_ordered = True
+            self._is_sorted = True
         index = bisect_left(self._numbers, launch_number)
         return self._times[index] if index < len(self._numbers) and self._numbers[index] == launch_number else None
 
 
 class _WorkOfSteps:
-    """Finds the span of each step's work."""
+    """Finds the span on the device of the work that each step launched."""
 
     def __init__(self, steps: Sequence[Interval]) -> None:
         self._steps = steps
-        self._begins = [begin for begin, _ in steps]
-        self._work_ends = list(self._begins)
-        self._first_begin: int | None = None
-        self._earlier_end = steps[0][0]
-        self._unlaunched: list[Interval] = []
+        self._step_begins = [begin for begin, _ in steps]
+        self._work_ends = list(self._step_begins)
+        self._first_begin: int | None = None  # of the work that any step launched
+        self._earlier_end = steps[0][0]  # of the work that was launched before the first step
+        self._unlaunched: list[Interval] = []  # work whose launch is unknown
 
     def add(self, begin: int, end: int, launch_time: int | None) -> None:
         if launch_time is None:
             self._unlaunched.append((begin, end))
             return
-        step_index = bisect_left(self._begins, launch_time + 1) - 1
+        step_index = bisect_left(self._step_begins, launch_time + 1) - 1
         if step_index < 0:
             self._earlier_end = max(self._earlier_end, end)
         elif launch_time < self._steps[step_index][1]:
@@ -169,13 +170,13 @@ class _WorkOfSteps:
         first_begin = self._first_begin if self._first_begin is not None else self._steps[0][0]
         previous_end = max([self._earlier_end, *(end for begin, end in self._unlaunched if begin < first_begin)])
         ends = [max(end, work_end) for (_, end), work_end in zip(self._steps, self._work_ends, strict=True)]
-        tails = [end - work_end for end, work_end in zip(ends, self._work_ends, strict=True)]
+        idle_tails = [end - work_end for end, work_end in zip(ends, self._work_ends, strict=True)]
         # The profiler stops during the last step, which adds idle time: in Kineto's samples, 80 ms to a step of 120 ms.
-        excess = tails[-1] - max(tails[:-1], default=tails[-1])
-        if excess >= _min_gap(self._begins[-1], ends[-1]) and self._work_ends[-1] > self._begins[-1]:
+        excess = idle_tails[-1] - max(idle_tails[:-1], default=idle_tails[-1])
+        if excess >= _min_gap_length(self._step_begins[-1], ends[-1]) and self._work_ends[-1] > self._step_begins[-1]:
             ends[-1] -= excess
         spans = []
-        for begin, end in zip(self._begins, ends, strict=True):
+        for begin, end in zip(self._step_begins, ends, strict=True):
             span = max(begin, previous_end), max(begin, previous_end, end)
             spans.append(span)
             previous_end = span[1]

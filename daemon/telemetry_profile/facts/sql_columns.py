@@ -27,17 +27,17 @@ def tables_with_prefix(schema: Schema, prefix: str) -> list[str]:
 
 
 def column_of(schema: Schema, table: str, name: str) -> str | None:
-    """Return the quoted name of a column, or None. Case is ignored."""
+    """Return the quoted name of a column, or None if the column is missing. Case is ignored."""
     return next((quoted(column) for column in schema.get(table, ()) if column.lower() == name.lower()), None)
 
 
 def records(tables: Tables, table: str, column_names: Sequence[str]) -> Iterator[Row]:
-    """Yield the values of these columns for each row, with None for missing columns."""
+    """Yield a tuple of these columns' values for each row. The value of a missing column is None."""
     return select(tables, table, columns_of(tables.schema, table, column_names))
 
 
 def select(tables: Tables, table: str, expressions: Iterable[str | None], ending: str = "") -> Iterator[Row]:
-    """Yield the values of SQL expressions for each row of a table."""
+    """Yield a tuple of the SQL expressions' values for each row of a table. None stands for an unknown column."""
     if table not in tables.schema:
         return iter(())
     columns = ", ".join(expression or "NULL" for expression in expressions)
@@ -51,7 +51,7 @@ def add_calls(
     expressions: Sequence[str | None],
     names: Mapping[object, str] | None = None,
 ) -> None:
-    """Add the calls in a table. `expressions` are SQL for the begin, the end and the name."""
+    """Add the host calls in a table. `expressions` are SQL for begin, end and the name (or its key in `names`)."""
     begin, end, name = expressions
     if begin and end and name:
         where = f"WHERE typeof({begin}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {begin} GROUP BY {name}"
@@ -66,7 +66,7 @@ def columns_of(schema: Schema, table: str, column_names: Sequence[str]) -> list[
 
 
 def integer(value: object) -> int | None:
-    """Return the whole number in a value of any type, or None."""
+    """Return a value of any type as a whole number, or None if it is not a whole number."""
     if isinstance(value, int):
         return value
     if isinstance(value, float):
@@ -79,8 +79,8 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def interval(begin: object, end: object) -> tuple[int | None, int | None]:
-    """Return (start, duration), or (None, None) if they were not recorded."""
+def extent(begin: object, end: object) -> tuple[int | None, int | None]:
+    """Return (begin, length), or (None, None) if a time is unknown or both are 0, which means not recorded."""
     start, stop = integer(begin), integer(end)
     return (None, None) if start is None or stop is None or start == stop == 0 else (start, stop - start)
 

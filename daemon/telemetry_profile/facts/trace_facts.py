@@ -31,14 +31,14 @@ def whole_number(value: Any, highest: int) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= highest else None
 
 
-def shifted(devices: Iterable[Device], by_ns: int) -> tuple[Device, ...]:
+def shift_times(devices: Iterable[Device], by_ns: int) -> tuple[Device, ...]:
     """Return the devices with `by_ns` added to all times."""
     return tuple(
         replace(
             device,
-            begin_ns=_shifted_time(device.begin_ns, by_ns),
-            end_ns=_shifted_time(device.end_ns, by_ns),
-            steps=tuple(replace(step, begin_ns=_shifted_time(step.begin_ns, by_ns)) for step in device.steps),
+            begin_ns=_shift_time(device.begin_ns, by_ns),
+            end_ns=_shift_time(device.end_ns, by_ns),
+            steps=tuple(replace(step, begin_ns=_shift_time(step.begin_ns, by_ns)) for step in device.steps),
         )
         for device in devices
     )
@@ -52,5 +52,5 @@ def clock_of(devices: Sequence[Device], default: Clock = "none") -> Clock:
     return default if devices else "none"
 
 
-def _shifted_time(time: int | None, by_ns: int) -> int | None:
+def _shift_time(time: int | None, by_ns: int) -> int | None:
     return None if time is None else time + by_ns

@@ -27,11 +27,11 @@ from telemetry_profile.format_contract import (
     Facts,
     NotReadError,
     ProfileFormat,
-    Refusal,
     TextFormat,
     TraceFormat,
     TraceReader,
     TraceSample,
+    UnsupportedFormat,
 )
 
 _SQLITE = b"SQLite format 3\0"
@@ -42,7 +42,7 @@ MAX_FILES, MAX_DEPTH = 20_000, 12
 MAX_CPU_SECONDS = 900
 MAX_BYTES = 4 << 30
 GROUP = "telemetry.profiles"
-_FORMAT_TYPES = (DatabaseFormat, Refusal, TextFormat, TraceFormat)
+_FORMAT_TYPES = (DatabaseFormat, UnsupportedFormat, TextFormat, TraceFormat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def _read_database(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Facts
 
 def _read_text(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
     for profile_format in formats:
-        if isinstance(profile_format, Refusal) and profile_format.recognises(clue):
+        if isinstance(profile_format, UnsupportedFormat) and profile_format.recognises(clue):
             raise NotReadError(f"{profile_format.tool}: {profile_format.remedy}")
         if isinstance(profile_format, TextFormat) and profile_format.recognises(clue):
             return profile_format.read(clue, content.lines())
@@ -236,7 +236,7 @@ def _read_trace_file(clue: Clue, content: _Content, formats: Sequence[ProfileFor
 def _unrecognised_message(clue: Clue, formats: Sequence[ProfileFormat]) -> str:
     if not clue.head:
         return "is empty"
-    readable = [profile_format.tool for profile_format in formats if not isinstance(profile_format, Refusal)]
+    readable = [profile_format.tool for profile_format in formats if not isinstance(profile_format, UnsupportedFormat)]
     tools = dict.fromkeys(", ".join(readable).split(", "))
     return f"was not written by a supported profiler ({', '.join(tools)})"
 

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from telemetry_profile.facts.device_timeline import MAX_NAME_CHARACTERS, LinkSums
-from telemetry_profile.facts.printed_numbers import MS, NS, US, nanoseconds, number_of
+from telemetry_profile.facts.printed_numbers import MS, NS, US, nanoseconds, parse_index
 from telemetry_profile.facts.splits import index_of_long_first
 from telemetry_profile.facts.trace_facts import whole_number
 from telemetry_profile.format_contract import (
@@ -28,7 +28,7 @@ from telemetry_profile.format_contract import (
     Split,
     Step,
     TextFormat,
-    largest_first,
+    sort_kernels,
 )
 
 _TOOL = "Ascend profiler"
@@ -172,7 +172,7 @@ def _device(rank: int | None, rank_sums: _RankSums) -> Device:
         rank=rank,
         split=Split(wait_ns=rank_sums.waits.get("")),
         steps=steps,
-        kernels=largest_first(rank_sums.kernels.values()),
+        kernels=sort_kernels(rank_sums.kernels.values()),
         first_collective=rank_sums.first_collective(),
     )
 
@@ -225,7 +225,7 @@ def _parse_rank_cards(servers: Any) -> Iterator[RankCard]:  # JSON of any shape
         devices = server.get("device") if isinstance(server, dict) else None
         for device in devices if isinstance(devices, list) else ():
             rank, index = (
-                number_of(str(device.get(key, ""))) if isinstance(device, dict) else None
+                parse_index(str(device.get(key, ""))) if isinstance(device, dict) else None
                 for key in ("rank_id", "device_id")
             )
             if rank is not None and index is not None:

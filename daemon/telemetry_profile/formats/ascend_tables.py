@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from telemetry_profile.facts.csv_tables import CsvRows, first_line_predicate, headings_predicate
 from telemetry_profile.facts.device_timeline import LinkSums, Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.printed_numbers import MS, US, S, cell_ns, count_of, nanoseconds, number_of
+from telemetry_profile.facts.printed_numbers import MS, US, S, cell_ns, nanoseconds, parse_count, parse_index
 from telemetry_profile.facts.sql_columns import integer, records, text
 from telemetry_profile.format_contract import (
     Call,
@@ -23,7 +23,7 @@ from telemetry_profile.format_contract import (
     Tables,
     TextFormat,
     Work,
-    largest_first,
+    sort_kernels,
 )
 
 _TOOL = "Ascend profiler"
@@ -64,7 +64,7 @@ def _read_tasks(_clue: Clue, lines: Iterable[str]) -> Facts:
     timeline = Timeline()
     rows = CsvRows(lines, _is_task_heading)
     for row in rows:
-        index = number_of(row.get("Device_id", row.get("Device ID", "")))
+        index = parse_index(row.get("Device_id", row.get("Device ID", "")))
         name = _first_cell(row, _TYPE)
         name = (name if name not in ("", "N/A") else _first_cell(row, _NAME)).rstrip("_")
         timeline.set_card(index, Card(index))
@@ -98,15 +98,15 @@ def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
     calls: list[Call] = []
     rows = CsvRows(lines, _is_sum_heading)
     for row in rows:
-        count, is_call = count_of(row["Count"]), "API Name" in row
+        count, is_call = parse_count(row["Count"]), "API Name" in row
         total_ns = cell_ns(row["Time(us)" if is_call else "Total Time(us)"], US)
         if total_ns is None or count is None:
             rows.count_damaged_row()
         elif is_call:
             calls.append(Call(row["API Name"], count, total_ns))
         else:
-            kernels.setdefault(number_of(row.get("Device_id", "")), []).append(_kernel_of_row(row, count, total_ns))
-    devices = tuple(Device(Card(index), kernels=largest_first(of_device)) for index, of_device in kernels.items())
+            kernels.setdefault(parse_index(row.get("Device_id", "")), []).append(_kernel_of_row(row, count, total_ns))
+    devices = tuple(Device(Card(index), kernels=sort_kernels(of_device)) for index, of_device in kernels.items())
     return Facts("ascend-sums", _TOOL, devices=devices, calls=tuple(calls), problems=rows.problems())
 
 
@@ -122,7 +122,7 @@ def _first_cell(row: Mapping[str, str], names: Sequence[str]) -> str:
 
 def _core_count(printed: str) -> str:
     """Return the number of cores as printed, or "" if it is 0."""
-    return printed if count_of(printed) else ""
+    return printed if parse_count(printed) else ""
 
 
 class _StepsOfRanks:
@@ -165,10 +165,10 @@ def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
         step, exposed = row["Step"], cell_ns(row.get(_EXPOSED, ""), US)
         compute, communication, free = (cell_ns(row[name], US) for name in ("Computing", "Communication", "Free"))
         split = _split(compute, communication, exposed, free)
-        if split is None or (step and count_of(step) is None):
+        if split is None or (step and parse_count(step) is None):
             rows.count_damaged_row()
         else:
-            ranks.add(number_of(row.get("Index", "")), number_of(row.get("Device_id", "")), step, split)
+            ranks.add(parse_index(row.get("Index", "")), parse_index(row.get("Device_id", "")), step, split)
     return Facts("ascend-steps", _TOOL, ranks=ranks.rank_count(), devices=ranks.devices(), problems=rows.problems())
 
 
@@ -178,12 +178,12 @@ def _read_iterations(_clue: Clue, lines: Iterable[str]) -> Facts:
     steps_by_device: dict[int | None, list[Step]] = {}
     for row in rows:
         length = cell_ns(row[_ITERATION_LENGTH], US)
-        if length is None or number_of(row[_ITERATION]) is None:
+        if length is None or parse_index(row[_ITERATION]) is None:
             rows.count_damaged_row()
             continue
         wait = cell_ns(row.get(_DATA_WAIT, ""), US)
         step = Step(f"Iteration {row[_ITERATION]}", Split(span_ns=length + (wait or 0), data_wait_ns=wait))
-        steps_by_device.setdefault(number_of(row.get("Device_id", "")), []).append(step)
+        steps_by_device.setdefault(parse_index(row.get("Device_id", "")), []).append(step)
     devices = tuple(Device(Card(index), steps=tuple(steps)) for index, steps in steps_by_device.items())
     return Facts("ascend-iteration-table", _TOOL, devices=devices, problems=rows.problems())
 

@@ -1,15 +1,15 @@
-"""Recognises formats that only the vendor's software can read."""
+"""Recognises files that cannot be read, and names the export to pass instead."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from telemetry_profile.facts.csv_tables import first_cells
-from telemetry_profile.format_contract import Clue, Refusal
+from telemetry_profile.format_contract import Clue, UnsupportedFormat
 
 
 def _file_predicate(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[Clue], bool]:
-    """Return a function that matches files by their first bytes or the ending of their names."""
+    """Return a predicate that accepts files with one of these first bytes, or one of these file name endings."""
     return lambda clue: clue.head.startswith(beginnings) or clue.name.lower().endswith(endings)
 
 
@@ -24,25 +24,25 @@ def _is_perfetto(clue: Clue) -> bool:
     )
 
 
-NSYS = Refusal(
+NSYS = UnsupportedFormat(
     "nsys-report",
     "Nsight Systems",
     _file_predicate((b"QDSTRM",), (".nsys-rep", ".qdrep", ".qdstrm")),
     "the report format is closed; run `nsys export --type sqlite FILE` and pass the .sqlite file",
 )
-NCU = Refusal(
+NCU = UnsupportedFormat(
     "ncu-report",
     "Nsight Compute",
     _file_predicate((b"NVR\0",), (".ncu-rep", ".nsight-cuprof-report")),
     "the report format is closed; run `ncu --import FILE --csv --page raw` and pass its output as a file",
 )
-PERFETTO = Refusal(
+PERFETTO = UnsupportedFormat(
     "perfetto",
     "Perfetto",
     _is_perfetto,
     "this format needs its own library; let rocprofv3 write csv or rocpd (`--output-format`), and hipprof json or db",
 )
-ROOFLINE = Refusal(
+ROOFLINE = UnsupportedFormat(
     "roofline",
     "rocprofiler-compute",
     _is_roofline,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from telemetry_profile.facts.device_timeline import MAX_NS, Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.printed_numbers import MS, NS, US, S, nanoseconds
-from telemetry_profile.facts.sql_columns import NO_NAME, Row, integer, interval, records, tables_with_prefix, text
+from telemetry_profile.facts.sql_columns import NO_NAME, Row, extent, integer, records, tables_with_prefix, text
 from telemetry_profile.facts.trace_facts import clock_of, rank_in_name
 from telemetry_profile.format_contract import (
     Card,
@@ -26,7 +26,7 @@ from telemetry_profile.format_contract import (
     TraceEvent,
     TraceFormat,
     TraceSample,
-    largest_first,
+    sort_kernels,
 )
 
 _TOOL = "hipprof"
@@ -49,13 +49,13 @@ def _read_database(tables: Tables) -> Facts:
     cards, names = _Cards(tables, timeline), _EventNames(tables)
     for process, (start, end, device, name_id) in _event_rows(tables, _KERNELS, ("BeginNs", "EndNs", "dev_id", "Name")):
         name = names.kernel_name(process, name_id)
-        timeline.add(cards.key(process, device), work_of(name), *interval(start, end), name)
+        timeline.add(cards.key(process, device), work_of(name), *extent(start, end), name)
     for process, (start, end, device, command, kind) in _event_rows(tables, _COPIES, _COPY_COLUMNS):
         name = _COMMANDS.get(integer(command)) or _MEMORY_TYPES.get(integer(kind)) or "Memcpy"
-        timeline.add(cards.key(process, device), "copy", *interval(start, end), name)
+        timeline.add(cards.key(process, device), "copy", *extent(start, end), name)
     # HIP calls are ignored, because the database does not have the functions' names.
     for process, (start, end, name_id) in _event_rows(tables, _RANGES, ("BeginNs", "EndNs", "Name")):
-        timeline.add_range(names.range_name(process, name_id), *interval(start, end), process)
+        timeline.add_range(names.range_name(process, name_id), *extent(start, end), process)
     for _, (name, elapsed) in _event_rows(tables, _MPI, ("MPI_TYPE", "Elapse")):
         timeline.add_call(text(name) or NO_NAME, integer(elapsed))
     return timeline.facts("hipprof-database", _TOOL, "unix")
@@ -135,7 +135,7 @@ def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
             gpu_id = block.get("gpu id", "")
             kernels = by_card.setdefault(int(gpu_id) if gpu_id.isdecimal() and len(gpu_id) < 9 else None, {})
             _add_kernel(kernels, block, length)
-    devices = tuple(Device(Card(index), kernels=largest_first(by_name.values())) for index, by_name in by_card.items())
+    devices = tuple(Device(Card(index), kernels=sort_kernels(by_name.values())) for index, by_name in by_card.items())
     return Facts("hipprof-pmc", _TOOL, devices=devices, remarks=(_REMARK,) if devices else ())
 
 
@@ -215,7 +215,7 @@ class _Reader:
 
     def _add_event(self, kind: _EventKind, event: TraceEvent) -> None:
         arguments = event.args()
-        begin, length = _begin_and_length(event, arguments)
+        begin, length = _extent_of_event(event, arguments)
         if kind == "call":
             self._timeline.add_call(event.name, length)
             return
@@ -241,7 +241,7 @@ def _device_number(arguments: Mapping[str, Any], default: int | None) -> int | N
     return int(printed) if _NUMBER.fullmatch(printed) else default
 
 
-def _begin_and_length(event: TraceEvent, arguments: Mapping[str, Any]) -> tuple[int | None, int | None]:
+def _extent_of_event(event: TraceEvent, arguments: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Return start and duration. The event's arguments are more exact, if present."""
     begin, end = (nanoseconds(str(arguments[key]), NS) if key in arguments else None for key in (_BEGIN, _END))
     if begin is None or end is None:

@@ -13,7 +13,7 @@ from telemetry_profile.facts.csv_tables import CsvRows, first_cells, first_line_
 from telemetry_profile.facts.device_timeline import MAX_NAMES, OTHERS, LinkSums
 from telemetry_profile.facts.intervals import Intervals
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.printed_numbers import MS, US, cell_ns, count_of
+from telemetry_profile.facts.printed_numbers import MS, US, cell_ns, parse_count
 from telemetry_profile.format_contract import (
     Call,
     Clue,
@@ -25,7 +25,7 @@ from telemetry_profile.format_contract import (
     Split,
     Step,
     TextFormat,
-    largest_first,
+    sort_kernels,
 )
 
 _TOOL = "MindSpore Profiler"
@@ -88,9 +88,9 @@ def _read_cluster(clue: Clue, lines: Iterable[str]) -> Facts:
         if split is None:
             rows.count_damaged_row()
         else:
-            splits[rows.number] = split
+            splits[rows.row_number] = split
     # The last row is the mean, unless there is only one row.
-    mean_row = rows.number if rows.number > 1 else 0
+    mean_row = rows.row_number if rows.row_number > 1 else 0
     steps = [
         Step(_MEAN if number == mean_row else f"step {number}", split, is_mean=number == mean_row)
         for number, split in splits.items()
@@ -115,7 +115,7 @@ def _step_name(cell: str) -> str:
     """Return a step's name, or "" if the cell contains no step."""
     if cell in ("-", "0"):
         return _MEAN
-    return f"step {cell}" if count_of(cell) is not None else ""
+    return f"step {cell}" if parse_count(cell) is not None else ""
 
 
 def _ticks(row: Mapping[str, str], column: str) -> int | None:
@@ -181,7 +181,7 @@ def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
     sums: dict[str, Kernel] = {}
     for row in rows:
         name, time = row[headings.name], cell_ns(row[headings.time], headings.unit)
-        count = count_of(row[headings.count]) if headings.count else 1
+        count = parse_count(row[headings.count]) if headings.count else 1
         if time is None or count is None or not name:
             rows.count_damaged_row()
             continue
@@ -193,7 +193,7 @@ def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
     facts = Facts("mindspore-operators", _TOOL, problems=rows.problems())
     if headings.is_host or not sums:
         return replace(facts, calls=tuple(Call(name, kernel.calls, kernel.total_ns) for name, kernel in sums.items()))
-    return replace(facts, devices=(Device(rank=_rank(_ANY_RANK, clue), kernels=largest_first(sums.values())),))
+    return replace(facts, devices=(Device(rank=_rank(_ANY_RANK, clue), kernels=sort_kernels(sums.values())),))
 
 
 def _recognises_flops(clue: Clue) -> bool:

@@ -13,8 +13,8 @@ from telemetry_profile.facts.sql_columns import (
     add_calls,
     column_of,
     columns_of,
+    extent,
     integer,
-    interval,
     records,
     select,
     text,
@@ -41,15 +41,15 @@ def _read(tables: Tables) -> Facts:
     cards = _set_cards(tables, timeline)
     for start, end, card, name_id in _tasks(tables, "COMPUTE_TASK_INFO", "name"):
         name = strings.get(name_id) or NO_NAME
-        timeline.add(integer(card), work_of(name), *interval(start, end), name)
+        timeline.add(integer(card), work_of(name), *extent(start, end), name)
     for start, end, card, kind in _copies(tables, strings):
         name = f"memcpy {_COPIES.get(integer(kind), 'of another kind')}"
-        timeline.add(integer(card), "copy", *interval(start, end), name)
+        timeline.add(integer(card), "copy", *extent(start, end), name)
     for start, end, card, kind, call in records(tables, "COMMUNICATION_OP", (*_TIMES, "deviceId", "opType", "opName")):
         name = strings.get(kind) or _CALL_NUMBER.sub("", strings.get(call, "")) or NO_NAME
         # Older versions do not store the card of a collective. If there is only one card, the collective belongs to it.
         card_number = cards[0] if card is None and len(cards) == 1 else integer(card)
-        timeline.add(card_number, "communication", *interval(start, end), name)
+        timeline.add(card_number, "communication", *extent(start, end), name)
     _add_host_activity(tables, timeline, strings)
     return timeline.facts("msprof-database", _TOOL, "unix")
 
@@ -94,14 +94,14 @@ def _tasks(tables: Tables, table: str, column: str) -> Iterator[Row]:
 
 def _add_host_activity(tables: Tables, timeline: Timeline, strings: Mapping[object, str]) -> None:
     for start, end, step_id in records(tables, "STEP_TIME", (*_TIMES, "id")):
-        timeline.add_step(f"step {integer(step_id)}", *interval(start, end))
+        timeline.add_step(f"step {integer(step_id)}", *extent(start, end))
     if "STEP_TIME" not in tables.schema:
         for start, end, message in records(tables, "MSTX_EVENTS", (*_TIMES, "message")):
-            timeline.add_range(strings.get(message, ""), *interval(start, end))
+            timeline.add_range(strings.get(message, ""), *extent(start, end))
     waits = {number for number, string in strings.items() if is_data_wait(string)}
     for start, end, name in records(tables, "PYTORCH_API", (*_TIMES, "name")):
         if name in waits:
-            timeline.add_data_wait(*interval(start, end))
+            timeline.add_data_wait(*extent(start, end))
     add_calls(timeline, tables, "CANN_API", columns_of(tables.schema, "CANN_API", (*_TIMES, "name")), strings)
 
 

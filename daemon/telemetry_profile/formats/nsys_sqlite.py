@@ -9,7 +9,7 @@ from typing import Any
 
 from telemetry_profile.facts.device_timeline import Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.facts.sql_columns import NO_NAME, add_calls, columns_of, integer, interval, records, shape, text
+from telemetry_profile.facts.sql_columns import NO_NAME, add_calls, columns_of, extent, integer, records, shape, text
 from telemetry_profile.format_contract import Card, DatabaseFormat, Facts, Schema, Tables, Work
 
 _TOOL = "Nsight Systems"
@@ -43,14 +43,14 @@ def _read(tables: Tables) -> Facts:
     strings: dict[object, object] = dict(records(tables, "StringIds", ("id", "value")))
     cards = _Cards(tables, timeline)
     for (start, end, *card), (name, work), grid, block in chain(_kernels(tables, strings), _copies_and_graphs(tables)):
-        begin, length = _begin_and_length(start, end, session_start)
+        begin, length = _unix_extent(start, end, session_start)
         timeline.add(cards.key(*card), work, begin, length, name, grid, block)
     _add_host_activity(tables, timeline, strings, session_start)
     return timeline.facts("nsys-sqlite", _TOOL, "none" if session_start is None else "unix")
 
 
-def _begin_and_length(start: object, end: object, session_start: int | None) -> tuple[int | None, int | None]:
-    begin, length = interval(start, end)
+def _unix_extent(start: object, end: object, session_start: int | None) -> tuple[int | None, int | None]:
+    begin, length = extent(start, end)
     return None if begin is None else begin + (session_start or 0), length
 
 
@@ -121,7 +121,7 @@ def _add_host_activity(
 ) -> None:
     for start, end, name, string_id, thread in records(tables, "NVTX_EVENTS", _RANGE_COLUMNS):
         if end is not None:
-            begin, length = _begin_and_length(start, end, session_start)
+            begin, length = _unix_extent(start, end, session_start)
             timeline.add_range(text(name) or text(strings.get(string_id)), begin, length, _process_id(thread))
     functions = {number: _VERSION.sub("", text(string)) for number, string in strings.items()}
     table = f"{_ACTIVITY}RUNTIME"

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from telemetry_parsers.model import Problem
 from telemetry_profile.facts.csv_tables import (
-    UNITS,
+    NS_PER_UNIT,
     Row,
-    RowSums,
+    SumRows,
     Table,
     columns_of,
     device_of_kernels,
     kernel_of_row,
-    row_problem,
+    row_problems,
     split_line,
     tables,
 )
@@ -72,7 +72,7 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
         # A combined report repeats the rows of separate reports.
         kernels = kernels_of_table | kernels
     devices = timeline.devices() or device_of_kernels(kernels.values())
-    problems = (*timeline.problems(), *row_problem(invalid_rows))
+    problems = (*timeline.problems(), *row_problems(invalid_rows))
     return Facts("nsys-stats", "Nsight Systems", devices=devices, calls=(*calls, *timeline.calls()), problems=problems)
 
 
@@ -126,7 +126,7 @@ def _recognises_nvprof(clue: Clue) -> bool:
 
 
 def _read_nvprof(_clue: Clue, lines: Iterable[str]) -> Facts:
-    sums, timeline = RowSums(), Timeline()
+    sums, timeline = SumRows(), Timeline()
     for table in tables(lines, (_SUMS, _RUNS)):
         for row in table.rows:
             if table.has_roles(*_SUMS):
@@ -136,7 +136,7 @@ def _read_nvprof(_clue: Clue, lines: Iterable[str]) -> Facts:
             else:
                 _add_execution(_EXECUTION_NUMBER.sub("", row.text("name")), row, timeline)
     devices = timeline.devices() or device_of_kernels(sums.kernels)
-    problems = (*timeline.problems(), *row_problem(sums.invalid_rows))
+    problems = (*timeline.problems(), *row_problems(sums.invalid_rows))
     return Facts("nvprof-csv", "nvprof", devices=devices, calls=(*sums.calls, *timeline.calls()), problems=problems)
 
 
@@ -274,7 +274,7 @@ def _ncu_kernels(executions: Iterable[_Execution], decimal_separator: _DecimalSe
         printed, unit = execution.duration or ("", "")
         number_text = decimal_separator.normalized(printed, unit)
         ambiguous_count += number_text is None
-        scale = UNITS.get(unit.strip().lower())
+        scale = NS_PER_UNIT.get(unit.strip().lower())
         duration = nanoseconds(number_text, scale) if number_text and scale else None
         if duration is not None:
             executions_by_name.setdefault(execution.name, []).append((duration, execution))

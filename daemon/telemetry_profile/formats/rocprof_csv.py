@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.facts.csv_tables import Row, RowSums, Table, columns_of, device_of_kernels, row_problem, tables
+from telemetry_profile.facts.csv_tables import Row, SumRows, Table, columns_of, device_of_kernels, row_problems, tables
 from telemetry_profile.facts.device_timeline import Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.format_contract import Card, Clue, Device, Facts, Split, TextFormat
@@ -143,7 +143,7 @@ def _tool_of_sums(clue: Clue) -> str:
 
 
 def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
-    sums = RowSums()
+    sums = SumRows()
     is_host_file = _HOST_FILE.search(clue.name) is not None
     for table in tables(lines, (_SUM_ROLES,)):
         for row in table.rows:
@@ -151,7 +151,7 @@ def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
             is_host = is_host_file or name in _SKIPPED or bool(_HOST.match(name) or _HOST_DOMAIN.match(name))
             sums.add(row, work_of(name), is_host=is_host)
     calls = tuple(call for call in sums.calls if call.name not in _SKIPPED)
-    devices, problems = device_of_kernels(sums.kernels), row_problem(sums.invalid_rows)
+    devices, problems = device_of_kernels(sums.kernels), row_problems(sums.invalid_rows)
     return Facts("sums-csv", _tool_of_sums(clue), devices=devices, calls=calls, problems=problems)
 
 
@@ -166,7 +166,7 @@ def _recognises_top_kernels(clue: Clue) -> bool:
 
 
 def _read_top_kernels(_clue: Clue, lines: Iterable[str]) -> Facts:
-    sums = RowSums()
+    sums = SumRows()
     for table in tables(lines, (_SUM_ROLES,)):
         for row in table.rows:
             sums.add(row, work_of(row.text("name")), is_host=False)

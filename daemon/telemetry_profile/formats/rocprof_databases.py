@@ -13,8 +13,8 @@ from telemetry_profile.facts.sql_columns import (
     add_calls,
     column_of,
     columns_of,
+    extent,
     integer,
-    interval,
     quoted,
     records,
     select,
@@ -63,7 +63,7 @@ class _ProcessReader:
             "rocpd_memory_copy", ("start", "end", "name_id", "dst_agent_id", "src_agent_id")
         ):
             name = self._strings.get(name_id) or NO_NAME
-            self._timeline.add(self._card_key(*agents), "copy", *interval(start, end), name)
+            self._timeline.add(self._card_key(*agents), "copy", *extent(start, end), name)
         self._read_host()
 
     def _set_cards(self) -> None:
@@ -89,7 +89,7 @@ class _ProcessReader:
         for start, end, agent, kernel, *sizes in rows:
             name, work = symbols.get(kernel, (NO_NAME, "compute"))
             self._timeline.add(
-                self._card_key(agent), work, *interval(start, end), name, shape(*sizes[:3]), shape(*sizes[3:])
+                self._card_key(agent), work, *extent(start, end), name, shape(*sizes[:3]), shape(*sizes[3:])
             )
 
     def _read_host(self) -> None:
@@ -97,8 +97,8 @@ class _ProcessReader:
         for start, end, string_id, event in self._rows(_REGIONS, (*_REGION_COLUMNS, "event_id")):
             if string_id in marked:
                 name = self._marker_text(event) if marked[string_id].startswith(_MARKER) else marked[string_id]
-                if not self._timeline.add_range(name, *interval(start, end), self._suffix):
-                    self._timeline.add_call(name or marked[string_id], interval(start, end)[1])
+                if not self._timeline.add_range(name, *extent(start, end), self._suffix):
+                    self._timeline.add_call(name or marked[string_id], extent(start, end)[1])
         table = f"{_REGIONS}{self._suffix}"
         expressions = [self._expression(table, column) for column in _REGION_COLUMNS]
         functions = {string_id: string for string_id, string in self._strings.items() if string_id not in marked}
@@ -166,9 +166,9 @@ def _read_rocprof(tables: Tables) -> Facts:
     for start, end, name, card in records(tables, "COPY", (*_TIMES, "Name", "dev-id")):
         # HSA's copies have no device in this table. If there is only one card, the copies belong to it.
         card_number = next(iter(cards)) if card is None and len(cards) == 1 else integer(card)
-        timeline.add(_key(timeline, card_number), "copy", *interval(start, end), _unquote(name))
+        timeline.add(_key(timeline, card_number), "copy", *extent(start, end), _unquote(name))
     for start, end, name in records(tables, "rocTX", (*_TIMES, "Name")):
-        timeline.add_range(_unquote(name), *interval(start, end))
+        timeline.add_range(_unquote(name), *extent(start, end))
     for table in ("HIP", "HSA"):
         add_calls(timeline, tables, table, columns_of(tables.schema, table, (*_TIMES, "Name")))
     return timeline.facts("rocprof-database", "rocprof", "boot")
@@ -183,7 +183,7 @@ def _add_kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
             if not name.startswith(_BARRIERS):
                 card_number = integer(card)
                 card_numbers.add(card_number)
-                timeline.add(_key(timeline, card_number), work_of(name), *interval(start, end), name)
+                timeline.add(_key(timeline, card_number), work_of(name), *extent(start, end), name)
         if card_numbers:
             break
     return card_numbers

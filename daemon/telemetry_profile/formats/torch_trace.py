@@ -11,7 +11,7 @@ from telemetry_profile.facts.device_timeline import LaunchKind, Timeline
 from telemetry_profile.facts.flops_of_shapes import MATRIX_OPERATORS, MatrixWork
 from telemetry_profile.facts.kernel_kinds import is_step, work_of
 from telemetry_profile.facts.sql_columns import shape
-from telemetry_profile.facts.trace_facts import begins_like_ascend, clock_of, rank_in_name, shifted, whole_number
+from telemetry_profile.facts.trace_facts import begins_like_ascend, clock_of, rank_in_name, shift_times, whole_number
 from telemetry_profile.format_contract import (
     Card,
     Clue,
@@ -103,7 +103,7 @@ class _Reader:
         if len(devices) == 1:
             flops = self._flops(devices[0])
             devices = (replace(devices[0], flops=flops, dtype=self._matrix.dtype() if flops else ""),)
-        devices = shifted((replace(device, rank=self._rank) for device in devices), self._base_ns)
+        devices = shift_times((replace(device, rank=self._rank) for device in devices), self._base_ns)
         remarks = () if devices else (_REPLAYED if self._has_replayed_ranges else _NO_DEVICE,)
         facts = self._timeline.facts(_NAME, "torch.profiler", clock_of(devices), devices)
         return replace(facts, ranks=self._rank_count, remarks=remarks)

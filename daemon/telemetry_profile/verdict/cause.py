@@ -92,7 +92,7 @@ class Evidence:
         if has_steps or not gaps:
             return span
         longest = max(gaps, key=lambda gap: gap.length_ns)
-        longest_text = f"{human.short_duration(longest.length_ns)} at {human.short_duration(longest.since_ns)}"
+        longest_text = f"{human.short_duration(longest.length_ns)} at {human.short_duration(longest.offset_ns)}"
         total_text = human.short_duration(sum(gap.length_ns for gap in gaps))
         gaps_text = f"{len(gaps)} idle gaps totalling {total_text} (the longest: {longest_text})"
         return f"{span} outside {gaps_text if len(gaps) > 1 else f'1 idle gap of {longest_text}'}"

@@ -231,7 +231,7 @@ def _join_consecutive(session: list[_DeviceInFile]) -> list[_DeviceInFile]:
         if previous is None:
             joined[part.file.facts.format] = part
         elif not _overlaps(previous, part) and _continues(previous, part):
-            joined[part.file.facts.format] = replace(previous, device=previous.device.followed_by(part.device))
+            joined[part.file.facts.format] = replace(previous, device=previous.device.extended_by(part.device))
         else:
             others.append(part)
     return [*joined.values(), *others]

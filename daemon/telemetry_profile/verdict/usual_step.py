@@ -82,7 +82,10 @@ def _whole_time_step(member: Member, left_out: Sequence[str]) -> UsualStep:
     """Return a step that covers the whole time, except long gaps and a long first collective."""
     device, sentences = member.device, list(left_out)
     split = device.split
-    if device.first_collective is not None and (without_collective := device.without_first_collective()) is not None:
+    if (
+        device.first_collective is not None
+        and (without_collective := device.split_without_first_collective()) is not None
+    ):
         split = without_collective
         length = device.first_collective.length_ns / 1e6
         sentences.append(f"the first collective, {length:,.1f} ms (in which ranks wait until all profilers run)")
