@@ -258,7 +258,7 @@ class NotReadError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """What a format recognises a file by: the name, the folders, and the first bytes."""
+    """The name, the folders and the first bytes of a file, by which formats recognise it."""
 
     name: str
     folders: tuple[str, ...]
@@ -322,7 +322,7 @@ class Tables(Protocol):
         """Return the tables and their columns."""
 
     def rows(self, query: str, parameters: Sequence[int | float | str] = ()) -> Iterator[tuple[Any, ...]]:
-        """Yield the readable rows of a query. Raise NotReadError after a timeout."""
+        """Yield the readable rows of a query. Raise NotReadError if the query exceeds the time limit."""
 
 
 @dataclass(frozen=True, slots=True)

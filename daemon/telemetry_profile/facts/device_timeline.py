@@ -1,4 +1,4 @@
-"""Collects the intervals in one file, and computes steps, kernels and idle times from them."""
+"""Collects the executions in one file, and computes steps, kernels and idle times from them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from telemetry_profile.format_contract import (
 # Names of real kernels have at most a few thousand characters.
 MAX_NAME_CHARACTERS = 1 << 16
 MAX_NAMES = 100_000
-OTHERS = "(others)"
-MAX_NS = 400 * 86_400 * 10**9  # longer times come from invalid timestamps
-_EARLIEST_NS, _LATEST_NS = -(2**62), 2**62
+OTHERS = "(others)"  # collects the kernels and functions after the first MAX_NAMES
+MAX_LENGTH_NS = 400 * 86_400 * 10**9  # greater lengths come from invalid timestamps
+_MIN_TIME_NS, _MAX_TIME_NS = -(2**62), 2**62
 _WORKS: tuple[Work, ...] = ("compute", "communication", "copy", "fused")
 LaunchKind = Literal["kernel", "graph", "copy"]
 
@@ -44,7 +44,7 @@ class _HostStep(NamedTuple):
 
 
 @dataclass(slots=True)
-class _KernelTotals:
+class _KernelSums:
     calls: int = 0
     total_ns: int = 0
     longest_ns: int = -1
@@ -59,9 +59,9 @@ class _DeviceWork:
     rank: int | None = None
     processes: set[Hashable] = field(default_factory=set)
     executions: dict[Work, Executions] = field(default_factory=lambda: {work: Executions() for work in _WORKS})
-    sums: defaultdict[tuple[Work, str], _KernelTotals] = field(default_factory=lambda: defaultdict(_KernelTotals))
+    sums: defaultdict[tuple[Work, str], _KernelSums] = field(default_factory=lambda: defaultdict(_KernelSums))
 
-    def totals_of(self, work: Work, name: str) -> _KernelTotals:
+    def sums_of(self, work: Work, name: str) -> _KernelSums:
         key = (work, name[:MAX_NAME_CHARACTERS])
         if key not in self.sums and len(self.sums) >= MAX_NAMES:
             key = (work, OTHERS)
@@ -69,7 +69,7 @@ class _DeviceWork:
 
 
 class LinkSums:
-    """Adds up the bytes and the durations of the transfers over each link."""
+    """The total bytes and the total duration of the transfers over each link."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str, str], list[int]] = {}
@@ -77,7 +77,7 @@ class LinkSums:
     def add(self, kind: str, source: str, target: str, size: int, length_ns: int | None) -> None:
         """Add a transfer, unless its duration is invalid."""
         key = (kind, source, target)
-        if length_ns is None or not 0 < length_ns < MAX_NS:
+        if length_ns is None or not 0 < length_ns < MAX_LENGTH_NS:
             return
         if key in self._sums or len(self._sums) < MAX_NAMES:
             sums = self._sums.setdefault(key, [0, 0])
@@ -90,7 +90,7 @@ class LinkSums:
 
 
 class Timeline:
-    """Collects a file's intervals, grouped by device."""
+    """The executions, steps, waits, calls and launches in one file."""
 
     def __init__(self) -> None:
         self._work_by_key: dict[Hashable, _DeviceWork] = {}
@@ -103,7 +103,7 @@ class Timeline:
         self._invalid_count = 0
 
     def set_card(self, key: Hashable, card: Card, rank: int | None = None, process: Hashable = None) -> None:
-        """Set a device's card and rank, and add a process that used it."""
+        """Set the card and rank of the device `key`, and add a process that used the device."""
         device_work = self._work_by_key.setdefault(key, _DeviceWork(card))
         device_work.card, device_work.rank = card, rank
         if process is not None:
@@ -121,7 +121,7 @@ class Timeline:
         occupancy_ratio: float | None = None,
         launch_number: int = -1,
     ) -> None:
-        """Add an execution on a device. `launch_number` is -1 if unknown."""
+        """Add an execution on the device `key`. `launch_number` is -1 if unknown."""
         span = self._checked_span(begin_ns, length_ns)
         if span is None:
             return
@@ -130,7 +130,7 @@ class Timeline:
             device_work = self._work_by_key[key] = _DeviceWork(Card(index=key if isinstance(key, int) else None))
         if work != "wait":
             device_work.executions[work].add(*span, launch_number)
-        sums = device_work.totals_of(work, name)
+        sums = device_work.sums_of(work, name)
         length_ns = span[1] - span[0]
         sums.calls += 1
         sums.total_ns += length_ns
@@ -150,7 +150,7 @@ class Timeline:
             self._data_waits.setdefault(process, Executions()).add(*span)
 
     def add_range(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> bool:
-        """Add a range if it marks a step or a wait for data. Return whether it was added."""
+        """Add a marked range as a step or a wait for data, and return True. Return False if its name means neither."""
         if is_step(name):
             self.add_step(name.strip(), begin_ns, length_ns, process)
         elif is_data_wait(name):
@@ -161,7 +161,7 @@ class Timeline:
 
     def add_call(self, name: str, length_ns: int | None, calls: int = 1) -> None:
         """Add calls of a host function. `length_ns` is their total duration."""
-        if length_ns is None or not 0 <= length_ns < MAX_NS:
+        if length_ns is None or not 0 <= length_ns < MAX_LENGTH_NS:
             self._invalid_count += calls
             return
         name = name[:MAX_NAME_CHARACTERS]
@@ -172,8 +172,8 @@ class Timeline:
         sums[1] += length_ns
 
     def add_launch(self, begin_ns: int | None, kind: LaunchKind, number: int | None = None) -> None:
-        """Add a launch on the host. `number` also identifies the launched work."""
-        if begin_ns is None or not _EARLIEST_NS < begin_ns < _LATEST_NS:
+        """Add a launch on the host. The launched work has the same launch number."""
+        if begin_ns is None or not _MIN_TIME_NS < begin_ns < _MAX_TIME_NS:
             return
         if number is not None:
             self._launch_times.add(number, begin_ns)
@@ -187,7 +187,7 @@ class Timeline:
         return [(step.begin, step.end) for step in self._steps]
 
     def facts(self, name: str, tool: str, clock: Clock, devices: tuple[Device, ...] | None = None) -> Facts:
-        """Return the content of the file. `devices`, if given, replace the timeline's devices."""
+        """Return the content of the file, by default with the devices of the timeline."""
         devices = self.devices() if devices is None else devices
         return Facts(name, tool, clock, devices=devices, calls=self.calls(), problems=self.problems())
 
@@ -204,20 +204,20 @@ class Timeline:
         )
 
     def calls(self) -> tuple[Call, ...]:
-        """Return the host's calls, the largest total first."""
+        """Return the host's calls in descending order of their total times."""
         return tuple(sorted((Call(name, *sums) for name, sums in self._calls.items()), key=lambda call: -call.total_ns))
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return a problem that states the number of ignored events, or ()."""
+        """Return a problem that says how many events were ignored, or () if there are none."""
         message = f"{self._invalid_count} ignored, because the time or length is impossible"
         return (Problem("events", message),) if self._invalid_count else ()
 
     def _checked_span(self, begin_ns: int | None, length_ns: int | None) -> Interval | None:
-        """Return (begin, end), or None if the times are impossible."""
+        """Return (begin, end). If the times are impossible, count the event as invalid, and return None."""
         if (
             begin_ns is None
             or length_ns is None
-            or not (0 <= length_ns < MAX_NS and _EARLIEST_NS < begin_ns < _LATEST_NS)
+            or not (0 <= length_ns < MAX_LENGTH_NS and _MIN_TIME_NS < begin_ns < _MAX_TIME_NS)
         ):
             self._invalid_count += 1
             return None
@@ -247,7 +247,7 @@ class Timeline:
         )  # fmt: skip
 
     def _with_launches(self, split: Split, host_span: Interval | None, *, is_only_device: bool) -> Split:
-        """Return the split with the launches in `host_span`, or in the whole time if it is None."""
+        """Return the split with the number of launches in `host_span`, or of all launches if `host_span` is None."""
         if not self._launch_begins or not is_only_device:
             return split
         first, end = _index_range(self._launch_begins, host_span)
@@ -256,7 +256,7 @@ class Timeline:
         return replace(split, launches=end - first, graph_launches=graphs[1] - graphs[0], launching_ns=launching_ns)
 
 
-def _index_range(times: array[int], span: Interval | None) -> Interval:
+def _index_range(times: array[int], span: Interval | None) -> tuple[int, int]:
     return (0, len(times)) if span is None else (bisect_left(times, span[0]), bisect_left(times, span[1]))
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from telemetry_profile.facts.intervals import Interval, sorted_indices
 from telemetry_profile.format_contract import Flops
 
-_MAX_FLOPS = 10**21  # a larger operator would keep 1,000 of the fastest cards busy for minutes
-_LATEST_NS = 2**62
+_MAX_FLOPS = 10**21  # an operator with more FLOPs would keep 1,000 of the fastest cards busy for minutes
+_MAX_TIME_NS = 2**62
 _NUMBER = re.compile(r"-?\d{1,9}")
 _DTYPES = {
     "c10::Half": "fp16",
@@ -58,15 +58,15 @@ def _matrix_product_counter(first_index: int) -> Callable[[_Inputs], int | None]
 
 
 def _convolution_flops(inputs: _Inputs) -> int | None:
-    """Return the FLOPs, or None if the output size is unknown."""
-    data, weight = inputs.shape(0, 3), inputs.shape(1, 3)
+    """Return the FLOPs of a convolution, or None if the output size is unknown."""
+    data, weight, transposed_text = inputs.shape(0, 3), inputs.shape(1, 3), inputs.text(6)
     if data is None or weight is None or len(data) != len(weight):
         return None
-    if inputs.text(6) == "True":
+    if transposed_text == "True":
         return 2 * prod(data) * prod(weight[1:])
     stride, padding, dilation = inputs.numbers(3), inputs.numbers(4), inputs.numbers(5)
     sides = len(data) - 2
-    if inputs.text(6) != "False" or {len(stride), len(padding), len(dilation)} != {sides} or 0 in stride:
+    if transposed_text != "False" or {len(stride), len(padding), len(dilation)} != {sides} or 0 in stride:
         return None
     output = [
         (data[side + 2] + 2 * padding[side] - dilation[side] * (weight[side + 2] - 1) - 1) // stride[side] + 1
@@ -76,17 +76,17 @@ def _convolution_flops(inputs: _Inputs) -> int | None:
 
 
 def _convolution_backward_counter(gradient_index: int, data_index: int) -> Callable[[_Inputs], int | None]:
-    """Return a function that counts the FLOPs of the computed gradients."""
+    """Return a function that counts the FLOPs of the gradients, each of which needs as many as the forward pass."""
 
     def count_flops(inputs: _Inputs) -> int | None:
         grad, data, weight = inputs.shape(gradient_index, 3), inputs.shape(data_index, 3), inputs.shape(2, 3)
         if grad is None or data is None or weight is None or not len(grad) == len(data) == len(weight):
             return None
         gradient_mask = inputs.text(len(inputs.texts) - 1) if inputs.texts else ""
-        forward_passes = min(2, gradient_mask.split(",")[:2].count("[True") + gradient_mask.count(", True", 0, 12)) or 1
+        gradient_count = min(2, gradient_mask.split(",")[:2].count("[True") + gradient_mask.count(", True", 0, 12)) or 1
         if inputs.text(7) == "True":
-            return 2 * forward_passes * prod(data) * prod(weight[1:])
-        return 2 * forward_passes * grad[0] * prod(grad[2:]) * prod(weight) if grad[1] == weight[0] else None
+            return 2 * gradient_count * prod(data) * prod(weight[1:])
+        return 2 * gradient_count * grad[0] * prod(grad[2:]) * prod(weight) if grad[1] == weight[0] else None
 
     return count_flops
 
@@ -126,14 +126,14 @@ def _parse_shape(printed: object) -> _Shape | None:
 
 
 @dataclass(slots=True)
-class _Thread:
+class _ThreadWork:
     begins: array[int] = field(default_factory=lambda: array("q"))
     ends: array[int] = field(default_factory=lambda: array("q"))
     flops: array[float] = field(default_factory=lambda: array("d"))
     launches: array[int] = field(default_factory=lambda: array("q"))
 
     def launching_operators(self) -> Iterator[tuple[int, float]]:
-        """Yield (start, FLOPs) for each outermost operator that launched work."""
+        """Yield (start, FLOPs) for each operator that launched work and is not part of another operator."""
         launches, last_end = array("q", (self.launches[index] for index in sorted_indices(self.launches))), -(2**63)
         indices = sorted_indices(self.begins)
         if not isinstance(indices, range):  # if operators have the same start, the longest is the outermost
@@ -147,18 +147,18 @@ class _Thread:
 
 
 class MatrixWork:
-    """Collects matrix operators and launches from one file."""
+    """The matrix operators and the launches in one file."""
 
     def __init__(self) -> None:
-        self._threads: dict[Hashable, _Thread] = {}
+        self._threads: dict[Hashable, _ThreadWork] = {}
         self._dtypes: Counter[str] = Counter()
 
     def add_operator(self, thread: Hashable, name: str, span: Interval, arguments: Mapping[str, Any]) -> None:
         """Add an operator from MATRIX_OPERATORS, if its FLOPs are known."""
-        flops = _flops_of(name, arguments) if 0 <= span[0] <= span[1] < _LATEST_NS else None
+        flops = _flops_of(name, arguments) if 0 <= span[0] <= span[1] < _MAX_TIME_NS else None
         if flops is None:
             return
-        thread_work = self._threads.setdefault(thread, _Thread())
+        thread_work = self._threads.setdefault(thread, _ThreadWork())
         thread_work.begins.append(span[0])
         thread_work.ends.append(span[1])
         thread_work.flops.append(flops)
@@ -167,9 +167,9 @@ class MatrixWork:
             self._dtypes[types[0]] += flops
 
     def add_launch(self, thread: Hashable, begin: int) -> None:
-        """Add a launch on the host."""
-        if 0 <= begin < _LATEST_NS:
-            self._threads.setdefault(thread, _Thread()).launches.append(begin)
+        """Add a launch on the host. Only operators that launched work are counted."""
+        if 0 <= begin < _MAX_TIME_NS:
+            self._threads.setdefault(thread, _ThreadWork()).launches.append(begin)
 
     def flops(self, steps: Sequence[Interval]) -> Flops | None:
         """Return the FLOPs in total and per step, or None if no operator was counted."""

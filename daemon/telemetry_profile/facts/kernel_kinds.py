@@ -1,4 +1,4 @@
-"""Classifies kernels and marked ranges by name."""
+"""Classifies kernels and marked ranges by their names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLLECTIVE_LIBRARY = re.compile(
     re.IGNORECASE,
 )
 # A reduction within a warp or a block is not a collective.
-_COLLECTIVE = re.compile(
+_COLLECTIVE_OPERATION = re.compile(
     r"(?<!warp)(?<!warp_)(?<!block)(?<!block_)(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)"
     r"|cross_device_reduce|(^|::)(ncclx?|symm)?(send_?recv|barrier_all)|^(send|receive|broadcast)-op\d|^broadcast_(?!\w*(elementwise|binary|unary|to(_|\b)|in_dim))",
     re.IGNORECASE,
@@ -33,7 +33,7 @@ _COPY = re.compile(
     re.IGNORECASE,
 )
 _NAMESPACE = re.compile(r"\b[A-Za-z_]\w*::")
-_ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
+_AFTER_FUNCTION_NAME = re.compile(r"[<(].*", re.DOTALL)
 # The first row whose words match a kernel's name is used.
 _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (family, re.compile(words, re.IGNORECASE))
@@ -63,11 +63,11 @@ _DATA_WAIT = re.compile(
 
 
 def work_of(name: str) -> Work:
-    """Return the kind of work that a kernel's name indicates."""
+    """Return the kind of work that the name of a kernel or copy indicates."""
     if _COPY.match(name):
         return "copy"
-    function = _function_name(name)
-    if _COLLECTIVE.search(function) and not _COLLECTIVE_LIBRARY.match(function):
+    function = _qualified_name(name)
+    if _COLLECTIVE_OPERATION.search(function) and not _COLLECTIVE_LIBRARY.match(function):
         return "fused" if _COMPUTATION.search(function) else "communication"
     if _COLLECTIVE_LIBRARY.search(function):
         return "communication"
@@ -80,7 +80,7 @@ def family_of(name: str) -> str:
 
 
 def short_name(name: str) -> str:
-    """Return a C++ function's name without its result type, parameters and namespaces."""
+    """Return a C++ function's name with its template arguments, but without result type, parameters and namespaces."""
     signature = name.replace("(anonymous namespace)::", "").removeprefix("void ")
     depth = 0
     for position, character in enumerate(signature):
@@ -92,7 +92,7 @@ def short_name(name: str) -> str:
 
 
 def shorten_distinctly(names: Sequence[str], width: int) -> list[str]:
-    """Cut the names to a width, but keep them distinct."""
+    """Cut the names to a width. Names that would become equal are shortened where they agree."""
     shortened, head_length = [], width // 3
     for name in names:
         cut_name = cut(name, width)
@@ -103,10 +103,10 @@ def shorten_distinctly(names: Sequence[str], width: int) -> list[str]:
     return shortened
 
 
-def _function_name(name: str) -> str:
-    """Return a C++ function's name without its result type, template arguments and parameters."""
+def _qualified_name(name: str) -> str:
+    """Return a C++ function's name with its namespaces, but without result type, template arguments and parameters."""
     signature = name.replace("(anonymous namespace)", "anonymous").removeprefix("void ")
-    return _ARGUMENTS.sub("", signature) or signature
+    return _AFTER_FUNCTION_NAME.sub("", signature) or signature
 
 
 def is_step(name: str) -> bool:

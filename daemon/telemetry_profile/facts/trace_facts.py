@@ -21,7 +21,7 @@ def rank_in_name(clue: Clue) -> int | None:
 
 
 def begins_like_ascend(sample: TraceSample) -> bool:
-    """Return whether a trace begins with PyTorch operators, as Ascend's large files do."""
+    """Return whether a trace is a list of events that begins with PyTorch operators, as Ascend's large files do."""
     categories = {event.cat for event in sample.events if event.cat}
     return sample.clue.head.lstrip()[:1] == b"[" and "cpu_op" in categories and categories <= _PYTORCH_CATEGORIES
 
@@ -31,26 +31,26 @@ def whole_number(value: Any, highest: int) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= highest else None
 
 
-def shift_times(devices: Iterable[Device], by_ns: int) -> tuple[Device, ...]:
-    """Return the devices with `by_ns` added to all times."""
+def shift_times(devices: Iterable[Device], offset_ns: int) -> tuple[Device, ...]:
+    """Return the devices with `offset_ns` added to all points in time."""
     return tuple(
         replace(
             device,
-            begin_ns=_shift_time(device.begin_ns, by_ns),
-            end_ns=_shift_time(device.end_ns, by_ns),
-            steps=tuple(replace(step, begin_ns=_shift_time(step.begin_ns, by_ns)) for step in device.steps),
+            begin_ns=_shift_time(device.begin_ns, offset_ns),
+            end_ns=_shift_time(device.end_ns, offset_ns),
+            steps=tuple(replace(step, begin_ns=_shift_time(step.begin_ns, offset_ns)) for step in device.steps),
         )
         for device in devices
     )
 
 
 def clock_of(devices: Sequence[Device], default: Clock = "none") -> Clock:
-    """Return "unix" if all known start times are in this century, else the default."""
+    """Return "unix" if all known start times are between 2001 and 2100, else the default."""
     begins = [device.begin_ns for device in devices if device.begin_ns is not None]
     if begins and all(_YEAR_2001_NS < begin < _YEAR_2100_NS for begin in begins):
         return "unix"
     return default if devices else "none"
 
 
-def _shift_time(time: int | None, by_ns: int) -> int | None:
-    return None if time is None else time + by_ns
+def _shift_time(time: int | None, offset_ns: int) -> int | None:
+    return None if time is None else time + offset_ns

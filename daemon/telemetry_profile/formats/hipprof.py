@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from telemetry_profile.facts.device_timeline import MAX_NS, Timeline
+from telemetry_profile.facts.device_timeline import MAX_LENGTH_NS, Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.printed_numbers import MS, NS, US, S, nanoseconds
 from telemetry_profile.facts.sql_columns import NO_NAME, Row, extent, integer, records, tables_with_prefix, text
@@ -131,7 +131,7 @@ def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
     by_card: dict[int | None, dict[str, Kernel]] = {}
     for block in _kernel_blocks(lines):
         length = nanoseconds(block.get("kernel time", ""), _UNITS.get(block.get("unit of kernel time", ""), 0) or S)
-        if length is not None and 0 <= length < MAX_NS and "kernel time" in block:
+        if length is not None and 0 <= length < MAX_LENGTH_NS and "kernel time" in block:
             gpu_id = block.get("gpu id", "")
             kernels = by_card.setdefault(int(gpu_id) if gpu_id.isdecimal() and len(gpu_id) < 9 else None, {})
             _add_kernel(kernels, block, length)
