@@ -235,7 +235,7 @@ class Facts:
     format: str
     tool: str
     clock: Clock = "none"
-    ranks: int | None = None  # the number of ranks in the job
+    job_ranks: int | None = None  # the number of ranks in the job
     boot_to_unix_ns: int | None = None  # Unix time minus the time of the node's boot clock
     devices: tuple[Device, ...] = ()
     links: tuple[Link, ...] = ()

@@ -224,13 +224,12 @@ def render(summary: ProfileSummary) -> str:
 def document(summary: ProfileSummary) -> dict[str, Any]:
     """Return the document as dictionaries, lists, strings and numbers."""
     profile, runs = summary.profile, _runs_to_json(summary)
-    members = zip(summary.ranks, summary.achieved, summary.card_telemetry, strict=True)
+    members = zip(summary.rank_steps, summary.achieved, summary.card_telemetry, strict=True)
     profile_json = _build(
         ProfileJson,
         profile,
         schema="telemetry.profile/1",
         verdict=runs[0].verdict if len(runs) == 1 else Verdict("unknown", _NO_COMMON_VERDICT.format(len(runs))),
-        job_ranks=profile.ranks,
         ranks=runs[0].ranks if len(runs) == 1 else None,
         devices=tuple(_device_to_json(rank_step, achieved, telemetry) for rank_step, achieved, telemetry in members),
         kernels=tuple(_kernel_to_json(sums.longest, sums) for sums in kernel_sums(profile.members)[:_MAX_KERNELS]),
@@ -270,8 +269,8 @@ def _runs_to_json(summary: ProfileSummary) -> tuple[RunJson, ...]:
     return tuple(
         RunJson(
             tuple(member_indices[id(member)] for member in run.profile.members),
-            verdict_of(run.profile, run.ranks, run.card_telemetry),
-            _ranks_to_json(run.ranks),
+            verdict_of(run.profile, run.rank_steps, run.card_telemetry),
+            _ranks_to_json(run.rank_steps),
         )
         for run in summary.runs
     )
@@ -283,13 +282,15 @@ def _ranks_to_json(rank_steps: Sequence[UsualStep]) -> RanksJson | None:
         return None
     straggler_json = None if straggler is None else StragglerJson(straggler.rank, straggler.excess, straggler.reason)
     slowest, fastest = (
-        MemberJson(rank.member.device.rank, rank.member.device.card.index) for rank in (spread.slowest, spread.fastest)
+        MemberJson(end.member.device.rank, end.member.device.card.index) for end in (spread.slowest, spread.fastest)
     )
     return RanksJson(spread.median_ns / _SECOND_NS, slowest, fastest, spread.skew, straggler_json)
 
 
-def _device_to_json(rank: UsualStep, achieved: AchievedFlops | None, telemetry: CardTelemetry | None) -> ProfiledJson:
-    member, device = rank.member, rank.member.device
+def _device_to_json(
+    rank_step: UsualStep, achieved: AchievedFlops | None, telemetry: CardTelemetry | None
+) -> ProfiledJson:
+    member, device = rank_step.member, rank_step.member.device
     return _build(
         ProfiledJson,
         device,
@@ -298,9 +299,9 @@ def _device_to_json(rank: UsualStep, achieved: AchievedFlops | None, telemetry: 
         formats=member.formats,
         begin_timestamp_seconds=_seconds(member.begin_unix_ns),
         end_timestamp_seconds=_seconds(member.end_unix_ns),
-        steps=rank.steps,
-        left_out=rank.left_out,
-        step=_split_to_json(rank.split if rank.steps else None),
+        steps=rank_step.step_count,
+        left_out=rank_step.left_out,
+        step=_split_to_json(rank_step.split if rank_step.step_count else None),
         whole=_split_to_json(device.split),
         without_first_collective=_split_to_json(device.split_without_first_collective()),
         every_step=tuple(_build(StepJson, step, **vars(_build(SplitJson, step.split))) for step in device.steps),

@@ -65,7 +65,7 @@ def screen(summary: ProfileSummary, width: int, colour: Colour) -> str:
         notes = [line for text in _file_notes(summary.profile) for line in _wrap(text, width, 2)]
         return "\n".join([*lines_of_runs, _paint(notes, frozenset(), width, colour)])
     head = _head_lines(summary, width)
-    evidence = [*_mean_step_lines(summary.ranks, width), *_rank_table(summary.ranks, width)]
+    evidence = [*_mean_step_lines(summary.rank_steps, width), *_rank_table(summary.rank_steps, width)]
     foot = [line for text in _note_lines(summary) for line in _wrap(text, width, 2)]
     free_lines = LINES - len(head) - len(evidence) - len(foot) - 1
     kernels = _kernel_table(summary.profile.members, max(_MIN_KERNELS, min(_MAX_KERNELS, free_lines)), width)
@@ -81,8 +81,8 @@ def _common_folder(folders: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 def _run_lines(run: ProfileSummary, heading: str, width: int, colour: Colour) -> str:
     files = list(dict.fromkeys(name for member in run.profile.members for name in member.files))
     kernels = _kernel_table(run.profile.members, _MIN_KERNELS + 1, width)
-    lines = [f"{heading}: {first_names(files, ', ', 3)}", *_head_lines(run, width), *_mean_step_lines(run.ranks, width)]
-    return _paint([*lines, *kernels], frozenset({0}), width, colour)
+    lines = [f"{heading}: {first_names(files, ', ', 3)}", *_head_lines(run, width)]
+    return _paint([*lines, *_mean_step_lines(run.rank_steps, width), *kernels], frozenset({0}), width, colour)
 
 
 def _paint(lines: Sequence[str], bold: frozenset[int], width: int, colour: Colour) -> str:
@@ -93,7 +93,7 @@ def _paint(lines: Sequence[str], bold: frozenset[int], width: int, colour: Colou
 
 
 def _head_lines(summary: ProfileSummary, width: int) -> list[str]:
-    verdict = verdict_of(summary.profile, summary.ranks, summary.card_telemetry)
+    verdict = verdict_of(summary.profile, summary.rank_steps, summary.card_telemetry)
     if verdict.is_slow:
         sentence = f"Slow because: {verdict.text}"
     else:
@@ -120,13 +120,13 @@ def _title_line(summary: ProfileSummary) -> str:
 
 
 def _steps_text(summary: ProfileSummary) -> str:
-    counts = sorted({rank_step.steps for rank_step in summary.ranks})
-    spans = [rank_step.split.span_ns for rank_step in summary.ranks if rank_step.split.span_ns is not None]
+    counts = sorted({rank_step.step_count for rank_step in summary.rank_steps})
+    spans = [rank_step.split.span_ns for rank_step in summary.rank_steps if rank_step.split.span_ns is not None]
     length = human.short_duration(round(sum(spans) / len(spans))) if spans else "unknown length"
     if not counts or counts[-1] == 0:
         return f"no steps marked, {length}"
     step_count, clock = counts[-1], ""
-    if any(rank_step.steps and rank_step.member.device.step_basis == "host" for rank_step in summary.ranks):
+    if any(rank_step.step_count and rank_step.member.device.step_basis == "host" for rank_step in summary.rank_steps):
         clock = " by the host's clock"
     return f"1 step, {length}{clock}" if step_count == 1 else f"{step_count} steps of {length}{clock}"
 
@@ -135,7 +135,7 @@ def _cards_text(summary: ProfileSummary) -> str:
     devices = [member.device for member in summary.profile.members]
     models = list(dict.fromkeys(device.card.model for device in devices if device.card.model))
     model = f" ({', '.join(models[:2])}{', …' if len(models) > 2 else ''})" if models else ""
-    rank_count, job_size = len({device.rank for device in devices} - {None}), summary.profile.ranks
+    rank_count, job_size = len({device.rank for device in devices} - {None}), summary.profile.job_ranks
     ranks = f"{rank_count} ranks, " if rank_count > 1 else ""
     if job_size and 0 < rank_count < job_size:
         ranks = f"{rank_count} of {job_size} ranks, "
@@ -277,7 +277,7 @@ def _kernel_cells(kernel: KernelSum, total_ns: int) -> tuple[str, ...]:
 
 
 def _note_lines(summary: ProfileSummary) -> list[str]:
-    left_out = list(dict.fromkeys(text for rank_step in summary.ranks for text in rank_step.left_out))
+    left_out = list(dict.fromkeys(text for rank_step in summary.rank_steps for text in rank_step.left_out))
     notes = [*_slow_link_lines(summary), _achieved_line(summary), _telemetry_line(summary)]
     if left_out:
         notes.append(f"left out: {'; '.join(left_out)}")
@@ -303,7 +303,7 @@ def _slow_link_lines(summary: ProfileSummary) -> list[str]:
 
 
 def _achieved_line(summary: ProfileSummary) -> str:
-    pairs = zip(summary.ranks, summary.achieved, strict=True)
+    pairs = zip(summary.rank_steps, summary.achieved, strict=True)
     figures = [(achieved, rank_step.member.device.card.model) for rank_step, achieved in pairs if achieved is not None]
     if not figures:
         return f"achieved {ABSENT}  (the files contain no FLOPs; set --flops-per-step)"

@@ -9,7 +9,7 @@ _SELDOM = frozenset({"graph_launches", "launching_ns", "gaps", "gap_ns", "fused_
 
 
 def of_facts(facts: Facts, *, in_full: bool = False) -> Iterator[str]:
-    names = ("format", "tool", "clock", "ranks", "boot_to_unix_ns")
+    names = ("format", "tool", "clock", "job_ranks", "boot_to_unix_ns")
     counts = ("remarks", "problems", "rank_cards", "node_folders")
     figures = {name: getattr(facts, name) for name in names} | {name: len(getattr(facts, name)) for name in counts}
     yield f"  {shown(figures)}"

@@ -66,7 +66,7 @@ def test_nothing_else_is_left_out(events: list[dict[str, Any]]) -> None:
 def test_steps_include_the_first_collective() -> None:
     steps = [event("user_annotation", f"ProfilerStep#{n}", NOW + 902_000 + 10_000 * n, 10_000, pid=9) for n in range(3)]
     step = usual(read(kineto([*WAITING, *steps])))
-    assert (step.steps, step.split.span_ns, step.split.communication_ns) == (2, 10 * MS, 4 * MS)
+    assert (step.step_count, step.split.span_ns, step.split.communication_ns) == (2, 10 * MS, 4 * MS)
     assert not any("collective" in text for text in step.left_out)
 
 

@@ -211,7 +211,7 @@ def test_a_rank_table_of_thousands_is_recognised() -> None:
     facts = facts_of(
         "hccl.json", json.dumps({"server_count": "1", "server_list": [{"server_id": "a", "device": devices}]})
     )
-    assert (facts.ranks, len(facts.rank_cards)) == (4096, 4096)
+    assert (facts.job_ranks, len(facts.rank_cards)) == (4096, 4096)
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
     rank, size = (whole_number(document.get(key), _MAX_RANK) for key in ("rank_id", "rank_size"))
     if rank is None and (match := _NAMED_RANK.search(clue.name)):
         rank = int(match[1])
-    return Facts("ascend-info", _TOOL, ranks=size or None, devices=_device_of_folder(clue, rank))
+    return Facts("ascend-info", _TOOL, job_ranks=size or None, devices=_device_of_folder(clue, rank))
 
 
 def _read_rank_table(document: dict[str, Any]) -> Facts:
@@ -214,7 +214,7 @@ def _read_rank_table(document: dict[str, Any]) -> Facts:
     return Facts(
         "ascend-info",
         _TOOL,
-        ranks=len(cards) or None,
+        job_ranks=len(cards) or None,
         devices=tuple(Device(Card(index=card.index), rank=card.rank) for card in cards),
         rank_cards=cards,
     )

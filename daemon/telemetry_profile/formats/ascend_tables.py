@@ -169,7 +169,7 @@ def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
             rows.count_damaged_row()
         else:
             ranks.add(parse_index(row.get("Index", "")), parse_index(row.get("Device_id", "")), step, split)
-    return Facts("ascend-steps", _TOOL, ranks=ranks.rank_count(), devices=ranks.devices(), problems=rows.problems())
+    return Facts("ascend-steps", _TOOL, job_ranks=ranks.rank_count(), devices=ranks.devices(), problems=rows.problems())
 
 
 def _read_iterations(_clue: Clue, lines: Iterable[str]) -> Facts:
@@ -205,7 +205,7 @@ def _read_analysis(tables: Tables) -> Facts:
             ends, byte_count, busy_ns = (integer(source), integer(target)), _scaled(size, _MEGABYTE), _scaled(time, MS)
             if None not in ends and ends[0] != ends[1] and operation != _ALL_OPERATORS and byte_count:
                 links.add(text(kind)[:20], str(ends[0]), str(ends[1]), byte_count, busy_ns)
-    return Facts("ascend-analysis", _TOOL, ranks=ranks.rank_count(), devices=ranks.devices(), links=links.links())
+    return Facts("ascend-analysis", _TOOL, job_ranks=ranks.rank_count(), devices=ranks.devices(), links=links.links())
 
 
 def _scaled(value: object, unit: int) -> int | None:

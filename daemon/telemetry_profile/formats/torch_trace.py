@@ -65,7 +65,7 @@ class _Reader:
         self._work_by_name: dict[str, Work] = {}
         self._longest_ns: dict[tuple[int | str, str], int] = {}
         self._rank = rank_in_name(clue)
-        self._rank_count: int | None = None
+        self._job_ranks: int | None = None
         self._base_ns = 0
         self._has_replayed_ranges = False
 
@@ -76,7 +76,7 @@ class _Reader:
         elif name == "distributedInfo" and isinstance(value, Mapping):
             rank = whole_number(value.get("rank"), _MAX_RANK)
             self._rank = self._rank if rank is None else rank
-            self._rank_count = whole_number(value.get("world_size"), _MAX_RANK) or None
+            self._job_ranks = whole_number(value.get("world_size"), _MAX_RANK) or None
         elif name == "baseTimeNanoseconds":
             self._base_ns = whole_number(value, _MAX_BASE_NS) or 0
 
@@ -106,7 +106,7 @@ class _Reader:
         devices = shift_times((replace(device, rank=self._rank) for device in devices), self._base_ns)
         remarks = () if devices else (_REPLAYED if self._has_replayed_ranges else _NO_DEVICE,)
         facts = self._timeline.facts(_NAME, "torch.profiler", clock_of(devices), devices)
-        return replace(facts, ranks=self._rank_count, remarks=remarks)
+        return replace(facts, job_ranks=self._job_ranks, remarks=remarks)
 
     def _flops(self, device: Device) -> Flops | None:
         """Return the FLOPs, computed from the operators' shapes, or None if a graph was captured."""

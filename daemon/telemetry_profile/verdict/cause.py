@@ -59,13 +59,13 @@ class Verdict:
 class Evidence:
     """What the files show about the causes of a slow step."""
 
-    ranks: Sequence[UsualStep]
+    rank_steps: Sequence[UsualStep]
     hints: Sequence[Hint]
     names: str = ""  # what the sentences call these ranks if the files contain other ranks, too
 
     def total(self, field_name: str) -> int | None:
         """Return the sum of a `Split` field over the ranks, or None if any value is unknown."""
-        values = [getattr(rank_step.split, field_name) for rank_step in self.ranks]
+        values = [getattr(rank_step.split, field_name) for rank_step in self.rank_steps]
         return sum(values) if values and None not in values else None
 
     def ratio(self, field_name: str) -> float | None:
@@ -75,7 +75,7 @@ class Evidence:
 
     def mean_text(self, field_name: str) -> str:
         """Return the mean of a `Split` field over the ranks, such as `1.2 ms`."""
-        return human.short_duration(round((self.total(field_name) or 0) / len(self.ranks)))
+        return human.short_duration(round((self.total(field_name) or 0) / len(self.rank_steps)))
 
     @property
     def data_ratio(self) -> float | None:
@@ -86,8 +86,8 @@ class Evidence:
     @property
     def share_suffix(self) -> str:
         """Return the words after a percentage, such as `of the step`."""
-        gaps = [gap for rank_step in self.ranks for gap in rank_step.gaps]
-        has_steps = any(rank_step.steps for rank_step in self.ranks)
+        gaps = [gap for rank_step in self.rank_steps for gap in rank_step.gaps]
+        has_steps = any(rank_step.step_count for rank_step in self.rank_steps)
         span = f"{'of the step' if has_steps else 'of the time'}{self.names and f' of {self.names}'}"
         if has_steps or not gaps:
             return span
@@ -101,12 +101,13 @@ class Evidence:
     def kernels(self) -> list[Kernel]:
         """Return the kernels that compute or communicate, without copies and waits."""
         works = ("compute", "communication", "fused")
-        return [kernel for rank in self.ranks for kernel in rank.member.device.kernels if kernel.work in works]
+        kernels = (kernel for rank_step in self.rank_steps for kernel in rank_step.member.device.kernels)
+        return [kernel for kernel in kernels if kernel.work in works]
 
     @property
     def copy_count(self) -> int:
         """Return the total number of copies on all cards."""
-        kernels = (kernel for rank_step in self.ranks for kernel in rank_step.member.device.kernels)
+        kernels = (kernel for rank_step in self.rank_steps for kernel in rank_step.member.device.kernels)
         return sum(kernel.calls for kernel in kernels if kernel.work == "copy")
 
     @property
@@ -169,7 +170,7 @@ def _communication_sentence(evidence: Evidence, share: float) -> str:
 
 
 def _communication_advice(evidence: Evidence) -> str:
-    if len(evidence.ranks) > 1 or evidence.total("wait_ns"):
+    if len(evidence.rank_steps) > 1 or evidence.total("wait_ns"):
         return "overlap communication with compute, or communicate less often with larger buckets or a larger batch"
     return "profile the other ranks, too: a single rank does not show whether it transfers data or waits for others"
 
@@ -178,9 +179,9 @@ def _launch_sentence(evidence: Evidence, share: float) -> str:
     launches, graphs = evidence.total("launches") or 0, evidence.total("graph_launches") or 0
     text = f"the host keeps the card waiting for {human.percent(share)} {evidence.share_suffix}"
     launching_ns = evidence.total("launching_ns")
-    if launching_ns is None or launches < _FEW_KERNELS * len(evidence.ranks):
+    if launching_ns is None or launches < _FEW_KERNELS * len(evidence.rank_steps):
         return text
-    interval_ns = round(launching_ns / (launches - len(evidence.ranks)))
+    interval_ns = round(launching_ns / (launches - len(evidence.rank_steps)))
     busy_ns = round(((evidence.total("span_ns") or 0) - (evidence.total("idle_ns") or 0)) / launches)
     if interval_ns <= busy_ns:  # launching does not slow the card
         return text
@@ -189,7 +190,7 @@ def _launch_sentence(evidence: Evidence, share: float) -> str:
 
 
 def _gap_sentence(evidence: Evidence, share: float) -> str:
-    gap_count = max(1, round((evidence.total("gaps") or 0) / len(evidence.ranks)))
+    gap_count = max(1, round((evidence.total("gaps") or 0) / len(evidence.rank_steps)))
     count_text = "1 gap" if gap_count == 1 else f"{gap_count} gaps, together"
     return f"nothing runs for {human.percent(share)} {evidence.share_suffix}, in {count_text} of {evidence.mean_text('gap_ns')}"
 
@@ -281,7 +282,7 @@ def _largest_cause(causes: Sequence[Candidate]) -> Verdict:
 def _unclear_verdict(evidence: Evidence) -> Verdict | None:
     """Return an "unknown" verdict if too few kernels ran to find a cause."""
     kernels, span = sum(kernel.calls for kernel in evidence.kernels), evidence.total("span_ns")
-    launches = sum(rank_step.member.device.split.launches or 0 for rank_step in evidence.ranks)
+    launches = sum(rank_step.member.device.split.launches or 0 for rank_step in evidence.rank_steps)
     if not span or evidence.ratio("idle_ns") is None or (evidence.ratio("compute_ns") or 0.0) >= _MAJORITY:
         return None
     if launches >= _FEW_KERNELS and kernels < launches * _MAJORITY:
@@ -301,7 +302,7 @@ def _verdict_without_cause(evidence: Evidence, profile: Profile) -> Verdict:
         if evidence.total("idle_ns") is None:
             return Verdict("unknown", f"kernels run for {share}; the files contain no other activity", compute)
         return Verdict("compute", f"the card computes for {share}", compute)
-    if any(rank_step.member.device.kernels for rank_step in evidence.ranks):
+    if any(rank_step.member.device.kernels for rank_step in evidence.rank_steps):
         if evidence.total("span_ns"):
             return Verdict("unknown", "the files do not show what the card did in each step")
         return Verdict("unknown", "the files contain only each kernel's total time, and not the time between kernels")

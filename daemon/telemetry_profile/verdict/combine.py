@@ -70,7 +70,7 @@ class Profile:
     """The combined content of all files."""
 
     members: tuple[Member, ...]
-    ranks: int | None
+    job_ranks: int | None
     links: tuple[Link, ...]
     calls: tuple[Call, ...]
     hints: tuple[Hint, ...]
@@ -96,10 +96,10 @@ def combine(files: Sequence[FileFacts]) -> Profile:
     _set_missing_ranks(parts)
     members = [_merge_parts(session, remarks) for group in _group_by_card(parts) for session in _sessions(group)]
     members_with_content = [member for member in members if _has_content(member.device)]
-    sizes = [file.facts.ranks for file in files if file.facts.ranks]
+    job_sizes = [file.facts.job_ranks for file in files if file.facts.job_ranks]
     return Profile(
         members=tuple(sorted(members_with_content, key=_member_sort_key)),
-        ranks=max(sizes, default=None),
+        job_ranks=max(job_sizes, default=None),
         links=_links(files, parts),
         calls=tuple(call for file in files for call in file.facts.calls),
         hints=tuple(dict.fromkeys(hint for file in files for hint in file.facts.hints)),
@@ -269,7 +269,7 @@ def _merge_parts(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
     offsets = [part.file.facts.boot_to_unix_ns for part in parts if part.file.facts.boot_to_unix_ns is not None]
     begin, end = _unix_time(best_part, device.begin_ns, offsets), _unix_time(best_part, device.end_ns, offsets)
     formats = tuple(dict.fromkeys(part.file.facts.format for part in parts))
-    job_sizes = [part.file.facts.ranks for part in parts if part.file.facts.ranks]
+    job_sizes = [part.file.facts.job_ranks for part in parts if part.file.facts.job_ranks]
     # Folders are removed, because their names may contain a host or a user.
     files = tuple(dict.fromkeys(part.file.name.rpartition("/")[2] for part in parts))
     facts = best_part.file.facts

@@ -11,12 +11,12 @@ from telemetry_exporters import human
 from telemetry_profile.format_contract import Link
 from telemetry_profile.verdict.usual_step import UsualStep
 
-# The matrix rates of eight healthy MI300X in one node differed by 8 % (rocprofiler-compute).
+# Healthy cards differ, too: the matrix rates of eight MI300X in one node differed by 8 % (rocprofiler-compute).
 _MIN_EXCESS = 0.10
-_NOISE_FACTOR = 3.0
-_SLOW_RATIO = 0.5
-_MAX_PERCENT = 3.0
-_SAME_RATIO = 1.05  # waits with at most this ratio are considered equal
+_NOISE_FACTOR = 3.0  # an excess below this many standard errors is noise
+_SLOW_RATIO = 0.5  # a link is slow below this ratio of the median rate
+_MAX_EXCESS_IN_PERCENT = 3.0  # 300 %; a greater excess is shown as a factor
+_EQUAL_WAIT_RATIO = 1.05  # waiting times with at most this ratio are considered equal
 
 
 Reason = Literal["compute", "host"]
@@ -24,7 +24,7 @@ Reason = Literal["compute", "host"]
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """The rank that the others wait for. `excess` is relative to the median."""
+    """The rank that the other ranks wait for. `excess` is relative to the median of the others."""
 
     rank: int
     excess: float
@@ -50,7 +50,7 @@ class Straggler:
 
 @dataclass(frozen=True, slots=True)
 class RankSpread:
-    """The difference between the ranks' step lengths. `skew` is relative to the median."""
+    """The difference between the ranks' step lengths. `skew` is by how much the slowest exceeds the median."""
 
     median_ns: int
     slowest: UsualStep
@@ -68,56 +68,55 @@ class SlowLink:
 
 
 def excess_text(excess: float) -> str:
-    """Return a comparison, such as "20 % longer than"."""
-    return f"{human.percent(excess)} longer than" if excess <= _MAX_PERCENT else f"{1.0 + excess:,.1f} times as long as"
+    """Return the words for an excess of time, such as "20 % longer than"."""
+    is_shown_in_percent = excess <= _MAX_EXCESS_IN_PERCENT
+    return f"{human.percent(excess)} longer than" if is_shown_in_percent else f"{1.0 + excess:,.1f} times as long as"
 
 
-def rank_spread_of(ranks: Sequence[UsualStep]) -> RankSpread | None:
+def rank_spread_of(rank_steps: Sequence[UsualStep]) -> RankSpread | None:
     """Return how the ranks' step lengths differ, or None if fewer than two are known."""
-    timed_ranks = sorted(
-        (rank for rank in ranks if rank.split.span_ns), key=lambda rank: (rank.split.span_ns, rank.own_time_ns or 0)
-    )
-    if len(timed_ranks) < 2:
+    timed_steps = [rank_step for rank_step in rank_steps if rank_step.split.span_ns]
+    if len(timed_steps) < 2:
         return None
-    median = round(statistics.median(rank.split.span_ns or 0 for rank in timed_ranks))
-    return RankSpread(median, timed_ranks[-1], timed_ranks[0], (timed_ranks[-1].split.span_ns or 0) / median - 1.0)
+    timed_steps.sort(key=lambda rank_step: (rank_step.split.span_ns or 0, rank_step.own_time_ns or 0))
+    fastest, slowest = timed_steps[0], timed_steps[-1]
+    median = round(statistics.median(rank_step.split.span_ns or 0 for rank_step in timed_steps))
+    return RankSpread(median, slowest, fastest, (slowest.split.span_ns or 0) / median - 1.0)
 
 
-def straggler_of(ranks: Sequence[UsualStep]) -> Straggler | None:
-    """Return the rank that makes the others wait, or None."""
+def straggler_of(rank_steps: Sequence[UsualStep]) -> Straggler | None:
+    """Return the rank that the other ranks wait for, or None."""
     # Step lengths are not compared, because barriers make all ranks' steps equally long.
-    numbered_ranks = [rank for rank in ranks if rank.member.device.rank is not None and rank.split.compute_ns]
-    if len(numbered_ranks) < 2 or len({rank.member.device.rank for rank in numbered_ranks}) < len(numbered_ranks):
+    compared = [step for step in rank_steps if step.member.device.rank is not None and step.split.compute_ns]
+    if len(compared) < 2 or len({step.member.device.rank for step in compared}) < len(compared):
         return None
-    by_compute = _find_outlier(numbered_ranks, [rank.split.compute_ns or 0 for rank in numbered_ranks], "compute")
-    if by_compute is not None or any(rank.split.idle_ns is None for rank in numbered_ranks):
+    by_compute = _find_outlier(compared, [step.split.compute_ns or 0 for step in compared], "compute")
+    if by_compute is not None or any(step.split.idle_ns is None for step in compared):
         return by_compute
-    return _find_outlier(numbered_ranks, [rank.own_time_ns or 0 for rank in numbered_ranks], "host")
+    return _find_outlier(compared, [step.own_time_ns or 0 for step in compared], "host")
 
 
-def _find_outlier(ranks: Sequence[UsualStep], lengths: Sequence[int], reason: Reason) -> Straggler | None:
-    ordered = sorted(zip(lengths, range(len(ranks)), strict=True))
-    longest, longest_index = ordered[-1]
-    median = statistics.median(length for length, _ in ordered[:-1])
-    excess, other_ranks = longest / median - 1.0, [*ranks[:longest_index], *ranks[longest_index + 1 :]]
-    if excess < max(_MIN_EXCESS, _NOISE_FACTOR * _noise(ranks)) or not _waits_least(ranks[longest_index], other_ranks):
+def _find_outlier(rank_steps: Sequence[UsualStep], lengths: Sequence[int], reason: Reason) -> Straggler | None:
+    """Return the rank with the greatest length, if the length is unusual and the rank waits least."""
+    (longest, index), *other_lengths = sorted(zip(lengths, range(len(rank_steps)), strict=True), reverse=True)
+    median = statistics.median(length for length, _ in other_lengths)
+    excess, candidate = longest / median - 1.0, rank_steps[index]
+    others = [*rank_steps[:index], *rank_steps[index + 1 :]]
+    if excess < max(_MIN_EXCESS, _NOISE_FACTOR * _noise(rank_steps)) or not _waits_least(candidate, others):
         return None
-    return Straggler(ranks[longest_index].member.device.rank or 0, excess, longest, round(median), reason)
+    return Straggler(candidate.member.device.rank or 0, excess, longest, round(median), reason)
 
 
 def _waits_least(candidate: UsualStep, others: Sequence[UsualStep]) -> bool:
-    waits = [rank.waiting_ns for rank in others if rank.waiting_ns is not None]
-    return candidate.waiting_ns is not None and bool(waits) and candidate.waiting_ns <= _SAME_RATIO * min(waits)
+    waits = [other.waiting_ns for other in others if other.waiting_ns is not None]
+    return candidate.waiting_ns is not None and bool(waits) and candidate.waiting_ns <= _EQUAL_WAIT_RATIO * min(waits)
 
 
-def _noise(ranks: Sequence[UsualStep]) -> float:
-    """Return the median relative standard error of the ranks' compute times."""
-    noises = [
-        statistics.stdev(rank.compute_ns) / statistics.fmean(rank.compute_ns) / len(rank.compute_ns) ** 0.5
-        for rank in ranks
-        if len(rank.compute_ns) > 1
-    ]
-    return statistics.median(noises) if noises else 0.0
+def _noise(rank_steps: Sequence[UsualStep]) -> float:
+    """Return the median of the ranks' relative standard errors of the mean compute time."""
+    times_of_ranks = [step.compute_ns_of_steps for step in rank_steps if len(step.compute_ns_of_steps) > 1]
+    errors = [statistics.stdev(times) / statistics.fmean(times) / len(times) ** 0.5 for times in times_of_ranks]
+    return statistics.median(errors) if errors else 0.0
 
 
 def slow_links(links: Sequence[Link]) -> list[SlowLink]:

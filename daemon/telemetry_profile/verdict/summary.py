@@ -64,7 +64,7 @@ class ProfileSummary:
     """The data that `telemetry profile` shows. Each tuple has one item per member."""
 
     profile: Profile
-    ranks: tuple[UsualStep, ...]
+    rank_steps: tuple[UsualStep, ...]
     achieved: tuple[AchievedFlops | None, ...]
     card_telemetry: tuple[CardTelemetry | None, ...]
     telemetry: str = ""  # the source of `card_telemetry`
@@ -77,19 +77,19 @@ class ProfileSummary:
 
     def _summary_of_run(self, run: Sequence[int]) -> ProfileSummary:
         members = tuple(self.profile.members[index] for index in run)
-        sizes = [member.job_ranks for member in members if member.job_ranks]
-        profile = replace(self.profile, members=members, ranks=max(sizes, default=None), links=(), hints=())
-        ranks, achieved, card_telemetry = (
-            tuple(items[index] for index in run) for items in (self.ranks, self.achieved, self.card_telemetry)
+        job_sizes = [member.job_ranks for member in members if member.job_ranks]
+        profile = replace(self.profile, members=members, job_ranks=max(job_sizes, default=None), links=(), hints=())
+        rank_steps, achieved, card_telemetry = (
+            tuple(items[index] for index in run) for items in (self.rank_steps, self.achieved, self.card_telemetry)
         )
-        return ProfileSummary(profile, ranks, achieved, card_telemetry, self.telemetry)  # type: ignore[arg-type]  # the types of items are those of the fields
+        return ProfileSummary(profile, rank_steps, achieved, card_telemetry, self.telemetry)  # type: ignore[arg-type]  # the types of items are those of the fields
 
 
 def achieved_flops(rank_step: UsualStep, flops_per_step: float | None, dtype: str) -> AchievedFlops | None:
     """Return the FLOP/s of a rank, or None if its FLOPs are unknown."""
     device = rank_step.member.device
     dtype = dtype or device.dtype
-    rate, basis = _rate(rank_step, flops_per_step)
+    rate, basis = _flops_rate(rank_step, flops_per_step)
     if rate is None or basis is None:
         return None
     peaks = peak_of(device.card.model)
@@ -99,15 +99,15 @@ def achieved_flops(rank_step: UsualStep, flops_per_step: float | None, dtype: st
     return AchievedFlops(rate, basis, basis == "shapes", dtype or None, peak, rate / peak if peak else None)
 
 
-def _rate(rank_step: UsualStep, flops_per_step: float | None) -> tuple[float | None, AchievedBasis | None]:
+def _flops_rate(rank_step: UsualStep, flops_per_step: float | None) -> tuple[float | None, AchievedBasis | None]:
     span, flops = rank_step.split.span_ns, rank_step.member.device.flops
     if flops_per_step is not None:
-        return (flops_per_step * 1e9 / span, "given") if span and rank_step.steps else (None, None)
+        return (flops_per_step * 1e9 / span, "given") if span and rank_step.step_count else (None, None)
     if flops is None:
         return None, None
     if flops.per_second is not None:
         return flops.per_second, flops.basis
-    if flops.per_step is not None and span and rank_step.steps:
+    if flops.per_step is not None and span and rank_step.step_count:
         return flops.per_step * 1e9 / span, flops.basis
     total_ns = rank_step.member.device.split.span_ns
     return (flops.total * 1e9 / total_ns, flops.basis) if flops.total is not None and total_ns else (None, None)

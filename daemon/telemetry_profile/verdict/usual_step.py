@@ -10,18 +10,18 @@ from telemetry_exporters.text import first_names
 from telemetry_profile.format_contract import Gap, Split, Step
 from telemetry_profile.verdict.combine import Member
 
-_MIN_FOR_WARM_UP = 3
+_MIN_STEPS_WITH_WARM_UP = 3  # if there are fewer complete steps, the first step is used, too
 
 
 @dataclass(frozen=True, slots=True)
 class UsualStep:
-    """The mean of the complete steps, or the whole time if there are none."""
+    """The mean of a rank's complete steps or, if there are none, the whole time."""
 
     member: Member
-    steps: int
+    step_count: int  # the number of steps in the mean, or 0 if the split covers the whole time
     split: Split
-    compute_ns: tuple[int, ...] = ()  # the compute time of each step
-    left_out: tuple[str, ...] = ()  # the excluded steps and collectives, with the reasons
+    compute_ns_of_steps: tuple[int, ...] = ()
+    left_out: tuple[str, ...] = ()  # texts about excluded steps and collectives, with the reasons
     gaps: tuple[Gap, ...] = ()
 
     @property
@@ -34,7 +34,7 @@ class UsualStep:
 
     @property
     def own_time_ns(self) -> int | None:
-        """Return the time in which the rank does not wait for others."""
+        """Return the time in which the rank does not wait for other ranks, or None if unknown."""
         split = self.split
         if split.compute_ns is None:
             return None
@@ -42,7 +42,7 @@ class UsualStep:
 
     @property
     def waiting_ns(self) -> int | None:
-        """Return the time in which the card waits for ranks or the host."""
+        """Return the time in which the card may wait for other ranks or the host, or None if unknown."""
         split = self.split
         if split.exposed_communication_ns is not None:
             return split.exposed_communication_ns
@@ -53,21 +53,21 @@ class UsualStep:
         return split.span_ns - split.compute_ns
 
 
-def comparable_ranks(ranks: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
-    """Return the ranks with known times, and a text with their names if other ranks are left out."""
-    timed = [rank_step for rank_step in ranks if rank_step.split.span_ns and rank_step.split.compute_ns is not None]
-    if len(timed) in (0, len(ranks)):
-        return ranks, ""
+def comparable_ranks(rank_steps: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
+    """Return the ranks whose span and compute time are known. If others are left out, also return the names."""
+    timed = [step for step in rank_steps if step.split.span_ns and step.split.compute_ns is not None]
+    if len(timed) in (0, len(rank_steps)):
+        return rank_steps, ""
     return timed, first_names([rank_step.name for rank_step in timed], ", ", 3)
 
 
 def usual_step_of(member: Member) -> UsualStep:
-    """Return the mean of the complete steps, or a step for the whole time if there are none."""
+    """Return the mean of the complete steps or, if there are none, a step for the whole time."""
     device = member.device
     means = [step for step in device.steps if step.is_mean]
     steps, left_out = _usable_steps([step for step in device.steps if not step.is_mean])
     if not steps and means:
-        return UsualStep(member, 1, _without_bad_wait(means[0].split), (), ("single steps (only their mean is known)",))
+        return UsualStep(member, 1, _with_valid_wait(means[0].split), (), ("single steps (only their mean is known)",))
     if not steps:
         return _whole_time_step(member, left_out)
     step_names = [step.name for step in device.steps if step.split.compute_ns is not None]
@@ -99,29 +99,29 @@ def _whole_time_step(member: Member, left_out: Sequence[str]) -> UsualStep:
             graph_launches=device.split.graph_launches,
             launching_ns=None if launching_ns is None else max(without_gaps.launching_ns or 0, min_launching_ns),
         )
-    return UsualStep(member, 0, _without_bad_wait(split), (), tuple(sentences), device.gaps)
+    return UsualStep(member, 0, _with_valid_wait(split), (), tuple(sentences), device.gaps)
 
 
 def _usable_steps(steps: Sequence[Step]) -> tuple[list[Step], list[str]]:
     """Return the complete steps after the warm-up, and a text such as `step 9 (cut off)` for each other step."""
     complete_steps = [step for step in steps if not step.is_cut]
     left_out = [f"{step.name} (cut off)" for step in steps if step.is_cut]
-    if len(complete_steps) >= _MIN_FOR_WARM_UP:
+    if len(complete_steps) >= _MIN_STEPS_WITH_WARM_UP:
         left_out.insert(0, f"{complete_steps[0].name} (warm-up of profiler and caches)")
         complete_steps = complete_steps[1:]
     return complete_steps, left_out
 
 
 def mean_split(splits: Sequence[Split]) -> Split:
-    """Return a split with the mean of each value that all splits have."""
+    """Return a split with the mean of each value that is known in all splits."""
     columns = list(zip(*(split.values() for split in splits), strict=True))
     numbers = [[value for value in column if value is not None] for column in columns]
     means = (round(statistics.fmean(values)) if len(values) == len(splits) else None for values in numbers)
-    return _without_bad_wait(Split(*means))
+    return _with_valid_wait(Split(*means))
 
 
-def _without_bad_wait(split: Split) -> Split:
-    """Return the split, without its wait time if that exceeds the span."""
+def _with_valid_wait(split: Split) -> Split:
+    """Return the split. If the wait time exceeds the span, set the wait time to None."""
     if split.wait_ns is not None and split.span_ns is not None and split.wait_ns > split.span_ns:
         return replace(split, wait_ns=None)  # the wait was summed over concurrent streams
     return split
