@@ -19,12 +19,12 @@ Cause = Literal[
     "throttled", "straggler", "data", "communication", "copy", "host", "gap", "parallelism", "compute", "unknown"
 ]
 
-_MIN_SHARE, _MIN_DATA_SHARE = 0.10, 0.05  # smaller shares of a step are not reported
-_FEW_KERNELS = 10  # with fewer kernels, no cause is reported
-_FEW_BLOCKS = 8  # training cards have at least 8 multiprocessors, each of which needs a block
+_MIN_SHARE, _MIN_DATA_SHARE = 0.10, 0.05  # causes with smaller shares of a step are not reported
+_MIN_KERNELS = 10  # if fewer kernels ran, no cause is reported
+_MIN_BLOCKS = 8  # a training card has at least 8 multiprocessors, and each needs a block to work
 _MAJORITY = 0.5
 ADDED_LATER = {"added_later": True}  # the first version of the document does not have these keys
-_RIVAL_RATIO = 0.8  # causes are about equal if their shares have at least this ratio
+_EQUAL_RATIO = 0.8  # causes are about equal if the ratio of their shares is at least this number
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Evidence:
 
     rank_steps: Sequence[UsualStep]
     hints: Sequence[Hint]
-    names: str = ""  # what the sentences call these ranks if the files contain other ranks, too
+    rank_names: str = ""  # names these ranks in sentences, if the files also contain other ranks
 
     def total(self, field_name: str) -> int | None:
         """Return the sum of a `Split` field over the ranks, or None if any value is unknown."""
@@ -69,7 +69,7 @@ class Evidence:
         return sum(values) if values and None not in values else None
 
     def ratio(self, field_name: str) -> float | None:
-        """Return a `Split` field as a share of the step."""
+        """Return the sum of a `Split` field as a share of the steps, or None if unknown."""
         span, length = self.total("span_ns"), self.total(field_name)
         return length / span if span and length is not None else None
 
@@ -78,17 +78,17 @@ class Evidence:
         return human.short_duration(round((self.total(field_name) or 0) / len(self.rank_steps)))
 
     @property
-    def data_ratio(self) -> float | None:
-        """Return the share of a step in which the idle card waits for data."""
+    def data_wait_ratio(self) -> float | None:
+        """Return the share of the steps in which the card is idle and the host waits for data, or None if unknown."""
         waits, idle = self.ratio("data_wait_ns"), self.ratio("idle_ns")
         return waits if waits is None or idle is None else min(waits, idle)
 
     @property
     def share_suffix(self) -> str:
-        """Return the words after a percentage, such as `of the step`."""
+        """Return the words that follow a percentage in sentences, such as `of the step`."""
         gaps = [gap for rank_step in self.rank_steps for gap in rank_step.gaps]
         has_steps = any(rank_step.step_count for rank_step in self.rank_steps)
-        span = f"{'of the step' if has_steps else 'of the time'}{self.names and f' of {self.names}'}"
+        span = f"{'of the step' if has_steps else 'of the time'}{self.rank_names and f' of {self.rank_names}'}"
         if has_steps or not gaps:
             return span
         longest = max(gaps, key=lambda gap: gap.length_ns)
@@ -112,15 +112,15 @@ class Evidence:
 
     @property
     def small_kernel_ratio(self) -> float | None:
-        """Return the small kernels' share of a step, or None if they take less than half of the compute time."""
+        """Return the share of kernels with few blocks, or None if they take less than half of the compute time."""
         compute, kernels = self.ratio("compute_ns"), [kernel for kernel in self.kernels if kernel.work == "compute"]
         total_ns = sum(kernel.total_ns for kernel in kernels)
-        small_ns = sum(kernel.total_ns for kernel in kernels if _is_small(kernel))
+        small_ns = sum(kernel.total_ns for kernel in kernels if _has_few_blocks(kernel))
         return compute * small_ns / total_ns if compute and total_ns and small_ns / total_ns >= _MAJORITY else None
 
 
-class _CauseRow(NamedTuple):
-    """A possible cause, which counts if its share is at least `min_share`."""
+class _CauseRule(NamedTuple):
+    """How to find a cause. The cause is a candidate if its share of the step is at least `min_share`."""
 
     cause: Cause
     min_share: float
@@ -129,12 +129,12 @@ class _CauseRow(NamedTuple):
     advice: Callable[[Evidence], str]
 
 
-def _idle_excluding_data_wait(evidence: Evidence, *, in_gaps: bool) -> float | None:
-    """Return the idle share without the wait for data. `in_gaps` selects long gaps or the rest."""
+def _idle_ratio_without_data_wait(evidence: Evidence, *, in_gaps: bool) -> float | None:
+    """Return the share of idle time without a wait for data. `in_gaps` selects long gaps or the time outside of them."""
     idle = evidence.ratio("idle_ns")
     if idle is None:
         return None
-    gap, data_wait = min(evidence.ratio("gap_ns") or 0.0, idle), evidence.data_ratio or 0.0
+    gap, data_wait = min(evidence.ratio("gap_ns") or 0.0, idle), evidence.data_wait_ratio or 0.0
     return max(0.0, gap - data_wait) if in_gaps else idle - gap - max(0.0, data_wait - gap)
 
 
@@ -154,12 +154,12 @@ def _largest_data_hint(evidence: Evidence) -> Hint | None:
     return max(hints, key=lambda hint: hint.share or 0.0, default=None)
 
 
-def _hint_share(evidence: Evidence) -> float | None:
+def _data_hint_share(evidence: Evidence) -> float | None:
     hint = _largest_data_hint(evidence)
     return None if hint is None else hint.share or _MIN_DATA_SHARE
 
 
-def _hint_sentence(evidence: Evidence, _share: float) -> str:
+def _data_hint_sentence(evidence: Evidence, _share: float) -> str:
     hint = _largest_data_hint(evidence)
     return hint.text if hint else ""
 
@@ -175,15 +175,15 @@ def _communication_advice(evidence: Evidence) -> str:
     return "profile the other ranks, too: a single rank does not show whether it transfers data or waits for others"
 
 
-def _launch_sentence(evidence: Evidence, share: float) -> str:
+def _host_sentence(evidence: Evidence, share: float) -> str:
     launches, graphs = evidence.total("launches") or 0, evidence.total("graph_launches") or 0
     text = f"the host keeps the card waiting for {human.percent(share)} {evidence.share_suffix}"
     launching_ns = evidence.total("launching_ns")
-    if launching_ns is None or launches < _FEW_KERNELS * len(evidence.rank_steps):
+    if launching_ns is None or launches < _MIN_KERNELS * len(evidence.rank_steps):
         return text
     interval_ns = round(launching_ns / (launches - len(evidence.rank_steps)))
     busy_ns = round(((evidence.total("span_ns") or 0) - (evidence.total("idle_ns") or 0)) / launches)
-    if interval_ns <= busy_ns:  # launching does not slow the card
+    if interval_ns <= busy_ns:  # launches keep up with the card
         return text
     of_graphs = f" ({graphs:,} are graphs)" if graphs else ""
     return f"{text}: launches are {human.short_duration(interval_ns)} apart{of_graphs}, but each keeps the card busy for only {human.short_duration(busy_ns)}"
@@ -196,7 +196,7 @@ def _gap_sentence(evidence: Evidence, share: float) -> str:
 
 
 def _small_kernels_sentence(evidence: Evidence, share: float) -> str:
-    largest = max((kernel for kernel in evidence.kernels if _is_small(kernel)), key=lambda kernel: kernel.total_ns)
+    largest = max(filter(_has_few_blocks, evidence.kernels), key=lambda kernel: kernel.total_ns)
     block_count = _block_count(largest) or 1
     count_text = "1 block" if block_count == 1 else f"{block_count} blocks"
     return (
@@ -207,61 +207,61 @@ def _small_kernels_sentence(evidence: Evidence, share: float) -> str:
 
 _FUSED_SENTENCE = "kernels that communicate and compute at once take {share} {share_suffix}; the files do not show whether communication or computation takes longer"
 
-_ROWS = (
-    _CauseRow("parallelism", _MIN_SHARE, lambda evidence: evidence.small_kernel_ratio, _small_kernels_sentence,
+_RULES = (
+    _CauseRule("parallelism", _MIN_SHARE, lambda evidence: evidence.small_kernel_ratio, _small_kernels_sentence,
          lambda _: "launch more blocks, or more work at once"),
-    _CauseRow("data", _MIN_DATA_SHARE, lambda evidence: evidence.data_ratio, _data_sentence,
+    _CauseRule("data", _MIN_DATA_SHARE, lambda evidence: evidence.data_wait_ratio, _data_sentence,
          lambda evidence: f"use more workers in the data loader, which takes {evidence.mean_text('data_wait_ns')} of {evidence.mean_text('span_ns')}"),
-    _CauseRow("data", _MIN_DATA_SHARE, _hint_share, _hint_sentence, lambda _: "try more workers in the data pipeline"),
-    _CauseRow("communication", _MIN_SHARE, lambda evidence: evidence.ratio("exposed_communication_ns"), _communication_sentence,
+    _CauseRule("data", _MIN_DATA_SHARE, _data_hint_share, _data_hint_sentence, lambda _: "try more workers in the data pipeline"),
+    _CauseRule("communication", _MIN_SHARE, lambda evidence: evidence.ratio("exposed_communication_ns"), _communication_sentence,
          _communication_advice),
-    _CauseRow("communication", _MIN_SHARE, lambda evidence: evidence.ratio("fused_ns"),
+    _CauseRule("communication", _MIN_SHARE, lambda evidence: evidence.ratio("fused_ns"),
          lambda evidence, share: _FUSED_SENTENCE.format(share=human.percent(share), share_suffix=evidence.share_suffix),
          lambda _: "compare this step with a step without fused kernels, or with the other ranks"),
-    _CauseRow("copy", _MIN_SHARE, lambda evidence: evidence.ratio("exposed_copy_ns"),
+    _CauseRule("copy", _MIN_SHARE, lambda evidence: evidence.ratio("exposed_copy_ns"),
          lambda evidence, share: f"copies without overlapping work take {human.percent(share)} {evidence.share_suffix}",
          lambda _: "pin the host's memory and copy asynchronously, or keep the data on the card"),
-    _CauseRow("gap", _MIN_SHARE, lambda evidence: _idle_excluding_data_wait(evidence, in_gaps=True), _gap_sentence,
+    _CauseRule("gap", _MIN_SHARE, lambda evidence: _idle_ratio_without_data_wait(evidence, in_gaps=True), _gap_sentence,
          lambda _: "check what the program does in these gaps, such as checkpoints, evaluation, logging, or waiting for a result"),
-    _CauseRow("host", _MIN_SHARE, lambda evidence: _idle_excluding_data_wait(evidence, in_gaps=False), _launch_sentence,
+    _CauseRule("host", _MIN_SHARE, lambda evidence: _idle_ratio_without_data_wait(evidence, in_gaps=False), _host_sentence,
          lambda _: "launch less often, for example with graphs, a compiled model, or a larger batch"),
 )  # fmt: skip
 
 
 def verdict_of(profile: Profile, rank_steps: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None]) -> Verdict:
-    """Return the verdict. Causes outside the program take precedence."""
-    judged, names = comparable_ranks(rank_steps)
-    slow_rank = straggler_of(judged)
+    """Return the verdict. Causes outside of the program, such as a straggler, take precedence."""
+    compared, names = comparable_ranks(rank_steps)
+    straggler = straggler_of(compared)
     telemetry_by_id = {id(rank_step): card for rank_step, card in zip(rank_steps, telemetry, strict=True)}
-    throttling = worst_throttling(judged, [telemetry_by_id[id(rank_step)] for rank_step in judged], slow_rank)
-    evidence = Evidence(judged, profile.hints, names)
-    causes = candidates_of(evidence)
-    external = _external_cause(throttling, slow_rank, causes)
+    throttling = worst_throttling(compared, [telemetry_by_id[id(rank_step)] for rank_step in compared], straggler)
+    evidence = Evidence(compared, profile.hints, names)
+    candidates = candidates_of(evidence)
+    external = _external_cause(throttling, straggler, candidates)
     if external is not None:
-        return Verdict(external.cause, external.text, external.share, external.advice, (external, *causes))
-    if not causes:
+        return Verdict(external.cause, external.text, external.share, external.advice, (external, *candidates))
+    if not candidates:
         return _unclear_verdict(evidence) or _verdict_without_cause(evidence, profile)
-    has_few_copies = causes[0].cause == "copy" and not evidence.kernels and evidence.copy_count < _FEW_KERNELS
-    is_unsure = causes[0].cause in ("host", "gap") or has_few_copies
-    return (_unclear_verdict(evidence) if is_unsure else None) or _largest_cause(causes)
+    has_few_copies = candidates[0].cause == "copy" and not evidence.kernels and evidence.copy_count < _MIN_KERNELS
+    is_unsure = candidates[0].cause in ("host", "gap") or has_few_copies
+    return (_unclear_verdict(evidence) if is_unsure else None) or _largest_cause(candidates)
 
 
 def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
-    """Return all causes in the program that the evidence supports, the largest first."""
-    shares = [(row, row.share(evidence)) for row in _ROWS]
-    causes = [
-        Candidate(row.cause, share, row.sentence(evidence, share), row.advice(evidence))
-        for row, share in shares
-        if share is not None and share >= row.min_share
+    """Return all causes within the program that the evidence supports, the largest share first."""
+    shares = [(rule, rule.share(evidence)) for rule in _RULES]
+    candidates = [
+        Candidate(rule.cause, share, rule.sentence(evidence, share), rule.advice(evidence))
+        for rule, share in shares
+        if share is not None and share >= rule.min_share
     ]
-    return tuple(sorted(causes, key=lambda candidate: -(candidate.share or 0.0)))
+    return tuple(sorted(candidates, key=lambda candidate: -(candidate.share or 0.0)))
 
 
 def _external_cause(
-    throttling: Throttling | None, straggler: Straggler | None, causes: Sequence[Candidate]
+    throttling: Throttling | None, straggler: Straggler | None, candidates: Sequence[Candidate]
 ) -> Candidate | None:
-    """Return a throttled card or a straggler as the cause, or None."""
-    largest_share = max((cause.share or 0.0 for cause in causes), default=0.0)
+    """Return a throttled card or a straggler as the cause, or None if there is neither."""
+    largest_share = max((candidate.share or 0.0 for candidate in candidates), default=0.0)
     if throttling and (not throttling.is_by_power_limit or straggler or throttling.loss >= largest_share):
         return Candidate("throttled", throttling.share, throttling.text, throttling.advice)
     if straggler is None:
@@ -269,14 +269,15 @@ def _external_cause(
     return Candidate("straggler", straggler.excess / (1.0 + straggler.excess), straggler.text, straggler.advice)
 
 
-def _largest_cause(causes: Sequence[Candidate]) -> Verdict:
-    largest = causes[0]
-    others = [other for other in causes if other.cause != largest.cause]
-    rivals = [largest, *(other for other in others if (other.share or 0.0) >= _RIVAL_RATIO * (largest.share or 0.0))]
-    if len(rivals) == 1:
-        return Verdict(largest.cause, largest.text, largest.share, largest.advice, tuple(causes))
-    text = f"several causes take about the same time: {'; '.join(rival.text for rival in rivals)}"
-    return Verdict(largest.cause, text, largest.share, largest.advice, tuple(causes))
+def _largest_cause(candidates: Sequence[Candidate]) -> Verdict:
+    """Return a verdict for the largest cause, which also names other causes of about the same size."""
+    largest = candidates[0]
+    min_share = _EQUAL_RATIO * (largest.share or 0.0)
+    others = [other for other in candidates if other.cause != largest.cause and (other.share or 0.0) >= min_share]
+    if not others:
+        return Verdict(largest.cause, largest.text, largest.share, largest.advice, tuple(candidates))
+    text = f"several causes take about the same time: {'; '.join(cause.text for cause in (largest, *others))}"
+    return Verdict(largest.cause, text, largest.share, largest.advice, tuple(candidates))
 
 
 def _unclear_verdict(evidence: Evidence) -> Verdict | None:
@@ -285,10 +286,10 @@ def _unclear_verdict(evidence: Evidence) -> Verdict | None:
     launches = sum(rank_step.member.device.split.launches or 0 for rank_step in evidence.rank_steps)
     if not span or evidence.ratio("idle_ns") is None or (evidence.ratio("compute_ns") or 0.0) >= _MAJORITY:
         return None
-    if launches >= _FEW_KERNELS and kernels < launches * _MAJORITY:
+    if launches >= _MIN_KERNELS and kernels < launches * _MAJORITY:
         text = f"only {kernels:,} of {launches:,} launched kernels ran, so the files probably show the capture of a graph, but not its execution"
         return Verdict("unknown", text, None, "profile the replay of the graph")
-    if kernels < _FEW_KERNELS:
+    if kernels < _MIN_KERNELS:
         count, names = (kernels, ("kernel", "kernels")) if kernels else (evidence.copy_count, ("copy", "copies"))
         text = f"only {count} {names[count != 1]} ran in {evidence.mean_text('span_ns')}: too few to find a cause"
         return Verdict("unknown", text)
@@ -316,6 +317,6 @@ def _block_count(kernel: Kernel) -> int | None:
     return prod(int(size[:9]) for size in sizes) if all(size.isdecimal() for size in sizes) else None
 
 
-def _is_small(kernel: Kernel) -> bool:
+def _has_few_blocks(kernel: Kernel) -> bool:
     blocks = _block_count(kernel)
-    return kernel.work == "compute" and blocks is not None and 0 < blocks < _FEW_BLOCKS
+    return kernel.work == "compute" and blocks is not None and 0 < blocks < _MIN_BLOCKS

@@ -24,26 +24,26 @@ from telemetry_profile.format_contract import (
     Step,
 )
 
-# Files in folders with these names belong to the parent folder's results.
+# Folders within the results of one profiler run. Their files belong to the results in the folder above.
 _INNER_FOLDER = re.compile(
     r"(timeline|summary|sqlite|host|data|analyze|device_\d+|PROF_\w+|ASCEND_PROFILER_OUTPUT|mindstudio_profiler_output)\Z"
 )
-# rocprof puts a process name before `_kernel_stats.csv` or `.copy_stats.csv`.
+# rocprof's file names begin with a process name, as in `NAME_kernel_stats.csv` and `NAME.copy_stats.csv`.
 _PROCESS = re.compile(r"(.+?)_(?:kernel|memory|domain|\w+_api|counter|results)[_.]|([^.]+)\.(?:\w*stats\.csv|json|db)")
-_SUMS_OF_PROGRAM = "sums-csv"  # if such a file has kernels, it has all kernels of its program
+_SUMS_OF_PROGRAM = "sums-csv"  # the format whose files have all kernels of a program, or none
 _NUMBER = re.compile(r"\d+\Z")
 _CardOrSplit = TypeVar("_CardOrSplit", Card, Split)
 # MindSpore up to 1.3 numbers files in `cluster_profiler/ALIAS/profiler/…` by card, not by rank.
 _CLUSTER = "cluster_profiler"
 _Folders = tuple[str, ...]
 # For each (folder above `cluster_profiler`, node alias): the node's ranks by card number.
-_Ranks = Mapping[tuple[_Folders, str], Mapping[int, int]]
+_RanksOfNodes = Mapping[tuple[_Folders, str], Mapping[int, int]]
 _NO_RANK_TABLE = f"some ranks are unknown, because there is no rank table or host_ips_mapping.txt next to {_CLUSTER}"
 
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """The content of a file, and the names of the file and its folders."""
+    """The content of a file, with the names of the file and its folders."""
 
     folders: tuple[str, ...]
     name: str
@@ -52,7 +52,7 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One device of a rank, combined from all files about it."""
+    """One device of a rank, combined from all files about this device."""
 
     device: Device
     tool: str
@@ -80,7 +80,7 @@ class Profile:
 
 @dataclass(slots=True)
 class _DeviceInFile:
-    """A device's results from one file."""
+    """What one file contains about one device."""
 
     result_folder: tuple[str, ...]
     file: FileFacts
@@ -123,7 +123,7 @@ def _has_content(device: Device) -> bool:
 
 
 def _links(files: Iterable[FileFacts], parts: Iterable[_DeviceInFile]) -> tuple[Link, ...]:
-    """Return the links of all files without duplicates."""
+    """Return the links of all files without duplicates. THIS_RANK is replaced by the rank of the link's file."""
     ranks = {id(part.file): part.device.rank for part in parts if part.device.rank is not None}
     return tuple(
         dict.fromkeys(
@@ -136,20 +136,20 @@ def _links(files: Iterable[FileFacts], parts: Iterable[_DeviceInFile]) -> tuple[
 
 def _group_by_card(parts: Sequence[_DeviceInFile]) -> list[list[_DeviceInFile]]:
     groups: dict[tuple[object, ...], list[_DeviceInFile]] = {}
-    indices: dict[tuple[object, ...], set[int]] = {}
-    owners = list(zip(parts, _rank_keys(parts), strict=True))
-    for part, owner in owners:
+    indices_by_key: dict[tuple[object, ...], set[int]] = {}
+    parts_and_keys = list(zip(parts, _rank_keys(parts), strict=True))
+    for part, rank_key in parts_and_keys:
         if part.device.card.index is not None:
-            indices.setdefault(owner, set()).add(part.device.card.index)
-    for part, owner in owners:
-        # If an owner has at most one card number, the owner's parts without a card number belong to that card.
-        index = part.device.card.index if len(indices.get(owner, ())) > 1 else None
-        groups.setdefault((*owner, index), []).append(part)
+            indices_by_key.setdefault(rank_key, set()).add(part.device.card.index)
+    for part, rank_key in parts_and_keys:
+        # If a rank has at most one card number, the rank's parts without a card number belong to that card.
+        index = part.device.card.index if len(indices_by_key.get(rank_key, ())) > 1 else None
+        groups.setdefault((*rank_key, index), []).append(part)
     return list(groups.values())
 
 
 def _rank_keys(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
-    """Yield each part's rank. If several jobs may have this rank, add the part's folder."""
+    """Yield a key for each part: the rank and, if several jobs may have this rank, the part's folder."""
     untimed = (part for part in parts if part.device.begin_ns is None and _has_content(part.device))
     results = {
         (part.device.rank, part.file.facts.format, work, part.result_folder)
@@ -191,28 +191,28 @@ def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
 
 
 def _is_of_other_program(part: _DeviceInFile, other: _DeviceInFile) -> bool:
-    """Return whether the programs differ: the files are of the same kind, but have different totals."""
+    """Return whether the parts are from different programs: files of the same kind with different totals."""
     totals = [sum(kernel.total_ns for kernel in item.device.kernels if kernel.work != "copy") for item in (part, other)]
     has_other_total = all(totals) and max(totals) - min(totals) > max(totals) // 50
-    return has_other_total and _kind_of_file(part.file) == _kind_of_file(other.file)
+    return has_other_total and _file_kind(part.file) == _file_kind(other.file)
 
 
-def _kind_of_file(file: FileFacts) -> tuple[object, ...]:
+def _file_kind(file: FileFacts) -> tuple[object, ...]:
     # Other formats spread a program over several files, such as `aicore_intermediate_0_type.csv` and `aicpu_…`.
     name = "" if file.facts.format == _SUMS_OF_PROGRAM else re.sub(r"\d+", "", file.name)
     return file.facts.format, file.folders, name
 
 
 def _belongs_to(part: _DeviceInFile, session: Iterable[_DeviceInFile]) -> bool:
-    return any(_overlaps(part, other) or _continues(part, other) for other in session)
+    return any(_overlaps(part, other) or _is_continued_by(part, other) for other in session)
 
 
 def _overlaps(part: _DeviceInFile, later: _DeviceInFile) -> bool:
     return part.file.facts.clock == later.file.facts.clock and (later.device.begin_ns or 0) <= (part.device.end_ns or 0)
 
 
-def _continues(part: _DeviceInFile, later: _DeviceInFile) -> bool:
-    """Return whether `later` contains the next steps of the same session."""
+def _is_continued_by(part: _DeviceInFile, later: _DeviceInFile) -> bool:
+    """Return whether `later` contains the next steps of the session that `part` is from."""
     device, later_device = part.device, later.device
     if part.file.facts.format != later.file.facts.format or part.file.folders != later.file.folders:
         return False
@@ -223,14 +223,14 @@ def _continues(part: _DeviceInFile, later: _DeviceInFile) -> bool:
 
 
 def _join_consecutive(session: list[_DeviceInFile]) -> list[_DeviceInFile]:
-    """Join consecutive parts of a session that have the same format."""
+    """Join those parts of a session that have the same format and follow each other in time."""
     joined: dict[str, _DeviceInFile] = {}
     others = []
     for part in sorted(session, key=lambda part: part.device.begin_ns or 0):
         previous = joined.get(part.file.facts.format)
         if previous is None:
             joined[part.file.facts.format] = part
-        elif not _overlaps(previous, part) and _continues(previous, part):
+        elif not _overlaps(previous, part) and _is_continued_by(previous, part):
             joined[part.file.facts.format] = replace(previous, device=previous.device.extended_by(part.device))
         else:
             others.append(part)
@@ -270,7 +270,7 @@ def _merge_parts(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
     begin, end = _unix_time(best_part, device.begin_ns, offsets), _unix_time(best_part, device.end_ns, offsets)
     formats = tuple(dict.fromkeys(part.file.facts.format for part in parts))
     job_sizes = [part.file.facts.job_ranks for part in parts if part.file.facts.job_ranks]
-    # Folders are removed, because their names may contain a host or a user.
+    # Folders are left out, because their names may contain a host or a user.
     files = tuple(dict.fromkeys(part.file.name.rpartition("/")[2] for part in parts))
     facts = best_part.file.facts
     # The folders below `cluster_profiler` are nodes of one job.
@@ -279,7 +279,7 @@ def _merge_parts(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
 
 
 def _latest_parts(parts: list[_DeviceInFile], remarks: list[str]) -> list[_DeviceInFile]:
-    """Keep the latest part of each format, and add a remark for each dropped part."""
+    """Return the latest part of each format, and the parts without times. Add a remark for each dropped part."""
     latest_by_format: dict[str, _DeviceInFile] = {}
     for part in (part for part in parts if part.device.begin_ns is not None):
         latest = latest_by_format.setdefault(part.file.facts.format, part)
@@ -292,7 +292,7 @@ def _latest_parts(parts: list[_DeviceInFile], remarks: list[str]) -> list[_Devic
 
 
 def _detail_key(part: _DeviceInFile) -> tuple[bool, bool, bool, int, int]:
-    """Return a sort key. More detailed parts have greater keys."""
+    """Return a sort key, which is greater for more detailed parts."""
     device = part.device
     known_values = sum(value is not None for value in device.split.values())
     has_stated_span = any(_is_span_stated(step.split) for step in device.steps)
@@ -300,7 +300,7 @@ def _detail_key(part: _DeviceInFile) -> tuple[bool, bool, bool, int, int]:
 
 
 def _is_span_stated(split: Split) -> bool:
-    """Return whether the file states the span. Otherwise, the span is the sum of its parts."""
+    """Return whether the file states the span, so that the span is not just the sum of its parts."""
     parts = (split.compute_ns, split.exposed_communication_ns, split.exposed_copy_ns, split.idle_ns)
     return split.span_ns is not None and split.span_ns != sum(part or 0 for part in parts)
 
@@ -315,7 +315,7 @@ def _fill_device(device: Device, other: Device) -> Device:
         device,
         card=_fill_unknown(device.card, other.card),
         rank=other.rank if device.rank is None else device.rank,
-        split=_fill_unknown(device.split, other.split) if _same_span(device.split, other.split) else device.split,
+        split=_fill_unknown(device.split, other.split) if _spans_agree(device.split, other.split) else device.split,
         steps=_combined_steps(device, other),
         kernels=_combined_kernels(device, other),
         flops=device.flops or other.flops,
@@ -324,30 +324,29 @@ def _fill_device(device: Device, other: Device) -> Device:
 
 
 def _combined_kernels(device: Device, other: Device) -> tuple[Kernel, ...]:
-    """Add the kernels of `other` whose kind of work is missing in `device`."""
+    """Return the kernels of `device`, and those kernels of `other` whose kind of work is missing in `device`."""
     works = {kernel.work for kernel in device.kernels}
     return (*device.kernels, *(kernel for kernel in other.kernels if kernel.work not in works))
 
 
-def _same_span(split: Split, other: Split) -> bool:
+def _spans_agree(split: Split, other: Split) -> bool:
     return split.span_ns is None or other.span_ns is None or abs(split.span_ns - other.span_ns) <= split.span_ns // 50
 
 
 def _combined_steps(device: Device, other: Device) -> tuple[Step, ...]:
-    """Return the steps, with unknown values filled from the other device."""
+    """Return the steps of `device`, with unknown values filled from `other`."""
     if not device.steps:
         return other.steps
-    other_steps = {_step_number(step.name): step for step in other.steps}
-    filled = tuple(
-        replace(step, split=_fill_unknown(step.split, other_steps[_step_number(step.name)].split))
-        if _step_number(step.name) in other_steps and _same_span(step.split, other_steps[_step_number(step.name)].split)
-        else step
-        for step in device.steps
-    )
+    other_splits = {_step_number(step.name): step.split for step in other.steps}
+    filled = []
+    for step in device.steps:
+        other_split = other_splits.get(_step_number(step.name), step.split)
+        agrees = _spans_agree(step.split, other_split)
+        filled.append(replace(step, split=_fill_unknown(step.split, other_split)) if agrees else step)
     if device.begin_ns is None or other.begin_ns is None:
-        return filled
+        return tuple(filled)
     own_numbers = {_step_number(step.name) for step in device.steps}
-    return filled + tuple(step for step in other.steps if _step_number(step.name) not in own_numbers)
+    return (*filled, *(step for step in other.steps if _step_number(step.name) not in own_numbers))
 
 
 def _step_number(name: str) -> str:
@@ -363,8 +362,8 @@ def _fill_unknown(base: _CardOrSplit, other: _CardOrSplit) -> _CardOrSplit:
     return replace(base, **replacements)
 
 
-def _ranks_of_nodes(files: Iterable[FileFacts]) -> _Ranks:
-    """Map each node's folder to the ranks of the node's cards."""
+def _ranks_of_nodes(files: Iterable[FileFacts]) -> _RanksOfNodes:
+    """Return the ranks of each node's cards, found by the node's folder."""
     tables: dict[tuple[_Folders, str], dict[int, int]] = {}
     for file in files:
         for card in file.facts.rank_cards:
@@ -376,8 +375,8 @@ def _ranks_of_nodes(files: Iterable[FileFacts]) -> _Ranks:
     }
 
 
-def _with_ranks(file: FileFacts, ranks: _Ranks) -> FileFacts:
-    """Set the ranks of the file's devices. `ranks` maps each node's cards to ranks."""
+def _with_ranks(file: FileFacts, ranks: _RanksOfNodes) -> FileFacts:
+    """Return the file with the ranks of its devices, which MindSpore's cluster files identify by card number."""
     folders, facts = file.folders, file.facts
     if _CLUSTER not in folders[:-1] or not facts.devices:
         return file

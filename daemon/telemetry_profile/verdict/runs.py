@@ -1,4 +1,4 @@
-"""Groups the cards by program run."""
+"""Groups the cards by run of a program."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from telemetry_profile.verdict.combine import Member
 
-_MAX_RUNS = 50  # the cards are sorted by start time, so earlier runs rarely match
+_MAX_RUNS = 50  # a card is compared with this many latest runs; earlier runs rarely match
 _MAX_GAP_NS = 600 * 10**9  # ranks of one job are profiled within minutes of each other
 
 
 def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
-    """Return the indices of the members, grouped by program run."""
+    """Return the indices of the members, grouped by run of a program."""
     members = _with_job_folders(members)
     runs: list[list[int]] = []
     run_by_files: dict[tuple[tuple[str, ...], tuple[str, ...]], list[int]] = {}
@@ -33,7 +33,7 @@ def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
 
 
 def _with_job_folders(members: Sequence[Member]) -> list[Member]:
-    """Replace each member's folder with the topmost folder that may contain a single job."""
+    """Replace each member's folder with the topmost folder above it that may contain only one job."""
     folders = [[member.folder[:depth] for depth in range(len(member.folder) + 1)] for member in members]
     members_below: dict[tuple[str, ...], list[Member]] = {}
     for member, own_folders in zip(members, folders, strict=True):
@@ -47,17 +47,18 @@ def _with_job_folders(members: Sequence[Member]) -> list[Member]:
 
 
 def _may_be_one_job(members: Iterable[Member]) -> bool:
-    """Return whether each rank, and each card without a rank, is in only one folder."""
-    owners = {
+    """Return whether each rank, and each card that has no rank, is in only one folder."""
+    places = {
         (member.device.rank, member.device.card.index if member.device.rank is None else None, member.folder)
         for member in members
     }
-    unranked = [index for rank, index, _ in owners if rank is None]
+    unranked = [index for rank, index, _ in places if rank is None]
     is_ambiguous = None in unranked and len(unranked) > 1  # a card without an index may be any of the cards
-    return not is_ambiguous and len({owner[:2] for owner in owners}) == len(owners)
+    return not is_ambiguous and len({place[:2] for place in places}) == len(places)
 
 
 def _may_match(member: Member, other: Member) -> bool:
+    """Return whether both members may be from the same run."""
     device, other_device = member.device, other.device
     have_different_sizes = None not in (member.job_ranks, other.job_ranks) and member.job_ranks != other.job_ranks
     if (device.rank is None) != (other_device.rank is None) or have_different_sizes:
@@ -72,7 +73,7 @@ def _may_match(member: Member, other: Member) -> bool:
 
 
 def _time_between(member: Member, other: Member) -> int | None:
-    """Return the nanoseconds between two members: negative if they overlap, None if unknown."""
+    """Return the nanoseconds between two members. The number is negative if they overlap, and None if unknown."""
     begin, end = member.device.begin_ns, member.device.end_ns
     other_begin, other_end = other.device.begin_ns, other.device.end_ns
     if member.clock != other.clock or begin is None or end is None or other_begin is None or other_end is None:

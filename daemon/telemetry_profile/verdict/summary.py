@@ -1,4 +1,4 @@
-"""The summary that the screen and the JSON document show."""
+"""The summary of a profile, which the screen and the JSON document show."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from telemetry_profile.verdict.combine import Member, Profile
 from telemetry_profile.verdict.runs import runs_of
 from telemetry_profile.verdict.usual_step import UsualStep
 
-# A match by index is a guess, because each job numbers its cards itself.
+# How a card's telemetry was found. A match by index is a guess, because each job numbers its cards itself.
 Match = Literal["uuid", "bus_id", "rank", "index"]
-# The user states "given" FLOPs. FLOPs from a file have one of the file's `Basis` values.
+# "given" FLOPs are from the command line. FLOPs from a file have a `Basis` of the file.
 AchievedBasis = Literal["given", "told", "shapes"]
 
 
@@ -61,7 +61,7 @@ class AchievedFlops:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSummary:
-    """The data that `telemetry profile` shows. Each tuple has one item per member."""
+    """The data that `telemetry profile` shows. Each tuple has an item for each member of the profile."""
 
     profile: Profile
     rank_steps: tuple[UsualStep, ...]
@@ -71,7 +71,7 @@ class ProfileSummary:
 
     @property
     def runs(self) -> tuple[ProfileSummary, ...]:
-        """Return a summary for each program run."""
+        """Return a summary for each run of a program."""
         runs = runs_of(self.profile.members)
         return (self,) if len(runs) < 2 else tuple(self._summary_of_run(run) for run in runs)
 
@@ -86,7 +86,7 @@ class ProfileSummary:
 
 
 def achieved_flops(rank_step: UsualStep, flops_per_step: float | None, dtype: str) -> AchievedFlops | None:
-    """Return the FLOP/s of a rank, or None if its FLOPs are unknown."""
+    """Return the FLOP/s of a rank, or None if the FLOPs or the time are unknown."""
     device = rank_step.member.device
     dtype = dtype or device.dtype
     rate, basis = _flops_rate(rank_step, flops_per_step)
@@ -115,7 +115,7 @@ def _flops_rate(rank_step: UsualStep, flops_per_step: float | None) -> tuple[flo
 
 @dataclass(frozen=True, slots=True)
 class KernelSum:
-    """The totals of one kernel over all cards. `longest` is the kernel of the card with the longest call."""
+    """The totals of one kernel over all cards. `longest` is the kernel on the card with the longest execution."""
 
     longest: Kernel
     calls: int
@@ -123,7 +123,7 @@ class KernelSum:
 
 
 def kernel_sums(members: Sequence[Member]) -> list[KernelSum]:
-    """Return the totals of each kernel over all cards, the longest total time first."""
+    """Return the totals of each kernel over all cards, in descending order of the total time."""
     kernels_by_name: dict[tuple[str, str], list[Kernel]] = {}
     for member in members:
         for kernel in member.device.kernels:

@@ -1,4 +1,4 @@
-"""Finds a card that was throttled, from its telemetry during the profile."""
+"""Finds the throttled card that cost the most time, from the telemetry during the profile."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from telemetry_profile.verdict.slowest_rank import Straggler
 from telemetry_profile.verdict.summary import CardTelemetry
 from telemetry_profile.verdict.usual_step import UsualStep
 
-_MIN_THROTTLED = 0.10
+_MIN_THROTTLED_SHARE = 0.10
 # A mostly idle H200 always reports `sw_power_cap`, but loses only 30 of 1,980 MHz (tests/h200).
-_MIN_LOST = 0.05
-_IDLE_REASONS = frozenset({"idle", "gpu_idle", "none", "applications_clocks", "app_clock"})
+_MIN_LOSS = 0.05
+_HARMLESS_REASONS = frozenset({"idle", "gpu_idle", "none", "applications_clocks", "app_clock"})
 
 
 class Throttling(NamedTuple):
-    """A throttled card. `loss` is the largest share of a step that throttling may have cost."""
+    """A throttled card. `share` is how much of the time it was throttled, `loss` how much of a step this cost at most."""
 
     share: float
     text: str
@@ -35,13 +35,13 @@ class Throttling(NamedTuple):
 
 
 def worst_throttling(
-    ranks: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None], slow_rank: Straggler | None
+    rank_steps: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None], straggler: Straggler | None
 ) -> Throttling | None:
-    """Return the throttling with the largest loss, or None."""
+    """Return the throttling with the largest loss, or None. If there is a straggler, only its card is examined."""
     throttlings = [
         throttling
-        for rank_step, card_telemetry in zip(ranks, telemetry, strict=True)
-        if card_telemetry is not None and (slow_rank is None or rank_step.member.device.rank == slow_rank.rank)
+        for rank_step, card_telemetry in zip(rank_steps, telemetry, strict=True)
+        if card_telemetry is not None and (straggler is None or rank_step.member.device.rank == straggler.rank)
         if (throttling := _throttling_of(rank_step, card_telemetry)) is not None
     ]
     return max(throttlings, key=lambda throttling: throttling.loss, default=None)
@@ -49,13 +49,12 @@ def worst_throttling(
 
 def _throttling_of(rank_step: UsualStep, card: CardTelemetry) -> Throttling | None:
     begin, end = rank_step.member.begin_unix_ns, rank_step.member.end_unix_ns
-    reasons = [(reason, seconds) for reason, seconds in card.throttled_seconds.items() if reason not in _IDLE_REASONS]
+    reasons = [reason for reason in card.throttled_seconds if reason not in _HARMLESS_REASONS]  # the longest first
     if begin is None or end is None or end <= begin or not reasons:
         return None
-    reason, seconds = reasons[0]
-    share = min(1.0, seconds * 1e9 / (end - begin))
-    loss = _largest_loss(rank_step, card, share)
-    if share < _MIN_THROTTLED or loss < _MIN_LOST:
+    share = min(1.0, card.throttled_seconds[reasons[0]] * 1e9 / (end - begin))
+    loss = _max_loss(rank_step, card, share)
+    if share < _MIN_THROTTLED_SHARE or loss < _MIN_LOSS:
         return None
     clock = ""
     if card.clock_hertz is not None and card.clock_max_hertz:
@@ -63,13 +62,13 @@ def _throttling_of(rank_step: UsualStep, card: CardTelemetry) -> Throttling | No
     name = "the card" if rank_step.member.device.rank is None else f"the card of rank {rank_step.member.device.rank}"
     if card.is_guess:
         name += f" (probably {card.device})"
-    text = f"{name} was throttled ({reason.replace('_', ' ')}) {human.percent(share)} of the time{clock}"
-    is_by_power_limit = all(re.fullmatch(pattern("cap_reasons"), reason) for reason, _ in reasons)
+    text = f"{name} was throttled ({reasons[0].replace('_', ' ')}) {human.percent(share)} of the time{clock}"
+    is_by_power_limit = all(re.fullmatch(pattern("cap_reasons"), reason) for reason in reasons)
     return Throttling(share, text, loss, is_by_power_limit)
 
 
-def _largest_loss(rank_step: UsualStep, card: CardTelemetry, share: float) -> float:
-    """Return the largest share of a step's time that may have been lost to the lower clock."""
+def _max_loss(rank_step: UsualStep, card: CardTelemetry, share: float) -> float:
+    """Return the largest share of a step that a lower clock may have cost, or `share` if the clock is unknown."""
     if card.clock_hertz is None or not card.clock_max_hertz:
         return share
     span, idle = rank_step.split.span_ns, rank_step.split.idle_ns
