@@ -1,4 +1,4 @@
-"""`telemetry profile`: explains the files of profilers."""
+"""`telemetry profile`: explains from the files of profilers why a training step is slow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from telemetry_profile.files.read_files import (
     read_all,
     read_file,
 )
-from telemetry_profile.profile_screen import screen
+from telemetry_profile.profile_screen import render_screen
 from telemetry_profile.verdict.combine import FileFacts, Member, Profile, combine
 from telemetry_profile.verdict.summary import CardTelemetry, ProfileSummary, achieved_flops
 from telemetry_profile.verdict.usual_step import usual_step_of
@@ -103,7 +103,7 @@ def _parse_positive_number(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the summary, and return the exit status."""
+    """Print the summary, publish the steps if requested, and return the exit status."""
     outcomes, was_interrupted = _read_outcomes(_find_files(arguments.paths))
     file_facts = [
         FileFacts(outcome.file.folders, outcome.file.display_name, outcome.facts)
@@ -133,7 +133,7 @@ def _find_files(paths: Sequence[str]) -> list[ProfileFile]:
 
 
 def _read_outcomes(files: Sequence[ProfileFile]) -> tuple[list[Outcome], bool]:
-    """Return the outcomes, and whether Ctrl-C interrupted the reading."""
+    """Return the outcomes of all files, and whether Ctrl-C interrupted the reading."""
     try:
         read = partial(read_file, formats=installed_formats())
     except BadFormatError as error:
@@ -141,9 +141,9 @@ def _read_outcomes(files: Sequence[ProfileFile]) -> tuple[list[Outcome], bool]:
     file_order = {file.path: index for index, file in enumerate(files)}
     outcomes: list[Outcome] = []
     was_interrupted = False
-    with contextlib.closing(read_all(files, read)) as reading:
+    with contextlib.closing(read_all(files, read)) as finished:
         try:
-            outcomes.extend(reading)
+            outcomes.extend(finished)
         except KeyboardInterrupt:  # the files read so far are shown
             was_interrupted = True
     return sorted(outcomes, key=lambda outcome: file_order[outcome.file.path]), was_interrupted
@@ -166,7 +166,7 @@ def _render(profile: Profile, arguments: argparse.Namespace) -> str:
     summary = _summarize(profile, arguments)
     if arguments.format == "json":
         return profile_document.render(summary)
-    return screen(summary, min(max(_MIN_WIDTH, terminal_width()), _MAX_WIDTH), colour_mode())
+    return render_screen(summary, min(max(_MIN_WIDTH, terminal_width()), _MAX_WIDTH), colour_mode())
 
 
 def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
@@ -196,17 +196,17 @@ def _summarize(profile: Profile, arguments: argparse.Namespace) -> ProfileSummar
 
 
 def _with_derived_times(members: tuple[Member, ...], begin: float | None) -> tuple[Member, ...]:
-    """Derive the members' unknown Unix times. `begin` is the time of the first activity."""
+    """Set the members' unknown Unix times. `begin` is the Unix time of the first activity, if the user stated it."""
     starts = [member.device.begin_ns for member in members if member.begin_unix_ns is None]
     known_starts = [start for start in starts if start is not None]
     if begin is None or not known_starts:
         return members
-    offset = round(begin * 1e9) - min(known_starts)
-    return tuple(_with_unix_times(member, offset) if member.begin_unix_ns is None else member for member in members)
+    offset_ns = round(begin * 1e9) - min(known_starts)
+    return tuple(_with_unix_times(member, offset_ns) if member.begin_unix_ns is None else member for member in members)
 
 
-def _with_unix_times(member: Member, offset: int) -> Member:
-    (device,) = shift_times([member.device], offset)
+def _with_unix_times(member: Member, offset_ns: int) -> Member:
+    (device,) = shift_times([member.device], offset_ns)
     return replace(member, begin_unix_ns=device.begin_ns, end_unix_ns=device.end_ns)
 
 
@@ -233,9 +233,10 @@ def _read_card_telemetry(members: Sequence[Member], arguments: argparse.Namespac
         return (None,) * len(members)
     try:
         if arguments.recording:
-            file = RecordingFile(Path(arguments.recording))
-            histories = histories_of_recording(file, cards)
-            sys.stderr.writelines(f"telemetry: {clean(f'{file.path}: {text}')}\n" for text in file.damage.lines())
+            recording = RecordingFile(Path(arguments.recording))
+            histories = histories_of_recording(recording, cards)
+            problems = (clean(f"{recording.path}: {text}") for text in recording.damage.lines())
+            sys.stderr.writelines(f"telemetry: {problem}\n" for problem in problems)
         else:
             histories = histories_of_prometheus(arguments.prometheus, cards)
     except (RecordingError, PrometheusError) as error:

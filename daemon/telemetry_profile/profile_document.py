@@ -90,7 +90,7 @@ class SplitJson:
 
 @dataclass(frozen=True)
 class _StepHead:
-    """A step's fields that are not in `SplitJson`."""
+    """The fields of a step that are not in `SplitJson`."""
 
     name: str
     begin_seconds: float | None
@@ -222,7 +222,7 @@ def render(summary: ProfileSummary) -> str:
 
 
 def document(summary: ProfileSummary) -> dict[str, Any]:
-    """Return the document as dictionaries, lists, strings and numbers."""
+    """Return the document as JSON types: dictionaries, lists, strings and numbers."""
     profile, runs = summary.profile, _runs_to_json(summary)
     members = zip(summary.rank_steps, summary.achieved, summary.card_telemetry, strict=True)
     profile_json = _build(
@@ -247,7 +247,7 @@ def document(summary: ProfileSummary) -> dict[str, Any]:
 
 
 def _build(cls: type[_T], source: object, **values: Any) -> _T:
-    """Build a `cls` from the attributes of `source`. `values` take precedence."""
+    """Build an object of `cls` from the attributes of `source`. `values` take precedence over these attributes."""
     return cls(**{name: values[name] if name in values else _value_of(source, name) for name in _field_names(cls)})  # type: ignore[arg-type]  # a class is hashable
 
 
@@ -257,7 +257,7 @@ def _field_names(cls: object) -> tuple[str, ...]:
 
 
 def _value_of(source: object, name: str) -> Any:
-    """Return the attribute for a JSON field. Times are converted to seconds."""
+    """Return the value of a JSON field: the attribute with this name, or a field in nanoseconds, converted to seconds."""
     if (value := getattr(source, name, _MISSING)) is _MISSING:
         value = getattr(source, name.removesuffix("seconds") + "ns")
         return None if value is None else value / _SECOND_NS
@@ -282,26 +282,24 @@ def _ranks_to_json(rank_steps: Sequence[UsualStep]) -> RanksJson | None:
         return None
     straggler_json = None if straggler is None else StragglerJson(straggler.rank, straggler.excess, straggler.reason)
     slowest, fastest = (
-        MemberJson(end.member.device.rank, end.member.device.card.index) for end in (spread.slowest, spread.fastest)
+        MemberJson(step.member.device.rank, step.member.device.card.index) for step in (spread.slowest, spread.fastest)
     )
     return RanksJson(spread.median_ns / _SECOND_NS, slowest, fastest, spread.skew, straggler_json)
 
 
-def _device_to_json(
-    rank_step: UsualStep, achieved: AchievedFlops | None, telemetry: CardTelemetry | None
-) -> ProfiledJson:
-    member, device = rank_step.member, rank_step.member.device
+def _device_to_json(usual: UsualStep, achieved: AchievedFlops | None, telemetry: CardTelemetry | None) -> ProfiledJson:
+    member, device = usual.member, usual.member.device
     return _build(
         ProfiledJson,
         device,
         card=_build(CardJson, device.card),
         tool=member.tool,
         formats=member.formats,
-        begin_timestamp_seconds=_seconds(member.begin_unix_ns),
-        end_timestamp_seconds=_seconds(member.end_unix_ns),
-        steps=rank_step.step_count,
-        left_out=rank_step.left_out,
-        step=_split_to_json(rank_step.split if rank_step.step_count else None),
+        begin_timestamp_seconds=_to_seconds(member.begin_unix_ns),
+        end_timestamp_seconds=_to_seconds(member.end_unix_ns),
+        steps=usual.step_count,
+        left_out=usual.left_out,
+        step=_split_to_json(usual.split if usual.step_count else None),
         whole=_split_to_json(device.split),
         without_first_collective=_split_to_json(device.split_without_first_collective()),
         every_step=tuple(_build(StepJson, step, **vars(_build(SplitJson, step.split))) for step in device.steps),
@@ -329,5 +327,5 @@ def _kernel_to_json(kernel: Kernel, sums: Kernel | KernelSum) -> KernelJson:
     )
 
 
-def _seconds(nanoseconds: int | None) -> float | None:
+def _to_seconds(nanoseconds: int | None) -> float | None:
     return None if nanoseconds is None else nanoseconds / _SECOND_NS

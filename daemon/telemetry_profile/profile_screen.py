@@ -20,17 +20,17 @@ from telemetry_profile.verdict.summary import CardTelemetry, KernelSum, ProfileS
 from telemetry_profile.verdict.usual_step import UsualStep, comparable_ranks, mean_split
 
 LINES, COLUMNS = 24, 80
-_MIN_KERNELS, _MAX_KERNELS = 2, 10
+_MIN_KERNEL_LINES, _MAX_KERNEL_LINES = 2, 10
 _MATCH_TEXTS = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "guessed by number"}
-_BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound, from shapes"}
+_BASIS_TEXTS = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound, from shapes"}
 _NS_PER_SECOND = 10**9
 _MIN_RATE = 1e9  # FLOP/s; lower rates are negligible
 _KERNEL_HEADINGS = ("TOP KERNELS", "CALLS", "TOTAL", "MEAN", "SHARE", "GRID", "BLOCK", "OCC EST")
-_WIDE, _NARROW_COLUMNS = 120, 5  # a wide table also has the launch shape
-_MIN_NAME = 20
+_MIN_WIDE_WIDTH, _NARROW_COLUMN_COUNT = 120, 5  # narrower tables do not have the launch shape
+_MIN_NAME_WIDTH = 20
 # Duration units: (minimum duration in ns, name, length in ns).
 _UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (0, "µs", 10**3))
-_PARTS = (
+_SPLIT_LABELS = (
     ("span_ns", "step"),
     ("compute_ns", "compute"),
     ("communication_ns", "communication"),
@@ -40,8 +40,8 @@ _PARTS = (
     ("wait_ns", "waits for ranks"),
     ("data_wait_ns", "data wait"),
 )
-_DROPPED_FIRST = ("copy_ns", "communication_ns", "wait_ns")
-_COLUMNS = (
+_FIRST_DROPPED = ("copy_ns", "communication_ns", "wait_ns")  # if a table is too wide
+_RANK_COLUMNS = (
     ("span_ns", "STEP"),
     ("compute_ns", "COMPUTE"),
     ("communication_ns", "COMM"),
@@ -52,7 +52,7 @@ _COLUMNS = (
 )
 
 
-def screen(summary: ProfileSummary, width: int, colour: Colour) -> str:
+def render_screen(summary: ProfileSummary, width: int, colour: Colour) -> str:
     """Return the summary as text: at most 24 lines or, for several runs, a few lines each."""
     runs = summary.runs
     if len(runs) > 1:
@@ -68,28 +68,27 @@ def screen(summary: ProfileSummary, width: int, colour: Colour) -> str:
     evidence = [*_mean_step_lines(summary.rank_steps, width), *_rank_table(summary.rank_steps, width)]
     foot = [line for text in _note_lines(summary) for line in _wrap(text, width, 2)]
     free_lines = LINES - len(head) - len(evidence) - len(foot) - 1
-    kernels = _kernel_table(summary.profile.members, max(_MIN_KERNELS, min(_MAX_KERNELS, free_lines)), width)
+    kernels = _kernel_table(summary.profile.members, max(_MIN_KERNEL_LINES, min(_MAX_KERNEL_LINES, free_lines)), width)
     lines = [*head, *evidence, *kernels, *foot][:LINES]
     return _paint(lines, frozenset({0, len(head) + len(evidence)} if kernels else {0}), width, colour)
 
 
 def _common_folder(folders: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    same_names = takewhile(lambda names: len(set(names)) == 1, zip(*folders, strict=False))
-    return tuple(names[0] for names in same_names)
+    common_levels = takewhile(lambda names: len(set(names)) == 1, zip(*folders, strict=False))
+    return tuple(names[0] for names in common_levels)
 
 
 def _run_lines(run: ProfileSummary, heading: str, width: int, colour: Colour) -> str:
     files = list(dict.fromkeys(name for member in run.profile.members for name in member.files))
-    kernels = _kernel_table(run.profile.members, _MIN_KERNELS + 1, width)
+    kernels = _kernel_table(run.profile.members, _MIN_KERNEL_LINES + 1, width)
     lines = [f"{heading}: {first_names(files, ', ', 3)}", *_head_lines(run, width)]
     return _paint([*lines, *_mean_step_lines(run.rank_steps, width), *kernels], frozenset({0}), width, colour)
 
 
-def _paint(lines: Sequence[str], bold: frozenset[int], width: int, colour: Colour) -> str:
+def _paint(lines: Sequence[str], bold_indices: frozenset[int], width: int, colour: Colour) -> str:
     cut_lines = [cut(clean(line), width).rstrip() for line in lines]
-    return "".join(
-        f"{paint(line, Style.BOLD if index in bold else Style.PLAIN, colour)}\n" for index, line in enumerate(cut_lines)
-    )
+    styles = [Style.BOLD if index in bold_indices else Style.PLAIN for index in range(len(lines))]
+    return "".join(f"{paint(line, style, colour)}\n" for line, style in zip(cut_lines, styles, strict=True))
 
 
 def _head_lines(summary: ProfileSummary, width: int) -> list[str]:
@@ -150,13 +149,12 @@ def _time_text(summary: ProfileSummary) -> str:
 
 
 def _mean_step_lines(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
-    """Return one or two lines that show the mean step and its parts."""
-    judged_steps, names = comparable_ranks(rank_steps)
-    split = mean_split([rank_step.split for rank_step in judged_steps]) if judged_steps else Split()
-    unit, scale = _unit_for(max(getattr(split, name) or 0 for name, _ in _PARTS))
+    compared, names = comparable_ranks(rank_steps)
+    split = mean_split([rank_step.split for rank_step in compared]) if compared else Split()
+    unit, scale = _unit_for(max(getattr(split, name) or 0 for name, _ in _SPLIT_LABELS))
     parts = [
         f"{label} {_format_scaled(value, scale)}"
-        for name, label in _PARTS[not names :]
+        for name, label in _SPLIT_LABELS[not names :]
         if (value := getattr(split, name)) is not None and not _is_redundant(name, value, split)
     ]
     if not parts:
@@ -171,14 +169,14 @@ def _mean_step_lines(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
 
 
 def _is_redundant(name: str, value: int, split: Split) -> bool:
-    """Return whether a part is 0 and need not be shown."""
+    """Return whether a part is not shown, because it is 0."""
     if name == "exposed_communication_ns":
         return value == 0 and not split.communication_ns
     return name in ("wait_ns", "data_wait_ns") and value == 0
 
 
 def _rank_table(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
-    """Return a table that compares the ranks, or [] for a single card."""
+    """Return the lines of a table that compares the ranks, or [] for a single card."""
     spread = rank_spread_of(rank_steps)
     if spread is None:
         return []
@@ -195,7 +193,7 @@ def _rank_table(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
     ]
     unit, scale = _unit_for(spread.median_ns)
     columns = [
-        (name, heading) for name, heading in _COLUMNS if any(getattr(split, name) is not None for _, split in rows)
+        (name, heading) for name, heading in _RANK_COLUMNS if any(getattr(split, name) is not None for _, split in rows)
     ]
     lines = _table_lines(f"RANKS ({unit})", columns, rows, scale, width)
     longer_than = excess_text(spread.skew)
@@ -205,25 +203,25 @@ def _rank_table(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
 def _table_lines(
     heading: str, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[str, Split]], scale: int, width: int
 ) -> list[str]:
-    """Return the lines of a table, without columns that do not fit."""
+    """Return the lines of a table. Drop columns until the lines fit the width."""
     lines = [[heading, *(column_heading for _, column_heading in columns)]]
     lines += [[label, *(_format_scaled(getattr(split, name), scale) for name, _ in columns)] for label, split in rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     if sum(widths) + 2 * len(columns) > width and len(columns) > 1:
-        dropped = next((column for column in columns if column[0] in _DROPPED_FIRST), columns[-1])
+        dropped = next((column for column in columns if column[0] in _FIRST_DROPPED), columns[-1])
         return _table_lines(heading, [column for column in columns if column != dropped], rows, scale, width)
     return [_align(line, widths) for line in lines]
 
 
 def _median_split(rank_steps: Sequence[UsualStep]) -> Split:
-    lengths = {name: [getattr(rank_step.split, name) for rank_step in rank_steps] for name, _ in _COLUMNS}
+    columns = {name: [getattr(step.split, name) for step in rank_steps] for name, _ in _RANK_COLUMNS}
     return Split(
-        **{name: None if None in values else round(statistics.median(values)) for name, values in lengths.items()}
+        **{name: None if None in values else round(statistics.median(values)) for name, values in columns.items()}
     )
 
 
-def _unit_for(longest: int) -> tuple[str, int]:
-    return next((name, scale) for minimum, name, scale in _UNITS if longest >= minimum)
+def _unit_for(longest_ns: int) -> tuple[str, int]:
+    return next((name, scale) for minimum, name, scale in _UNITS if longest_ns >= minimum)
 
 
 def _format_scaled(value: int | None, scale: int) -> str:
@@ -233,16 +231,16 @@ def _format_scaled(value: int | None, scale: int) -> str:
 
 
 def _kernel_table(members: Sequence[Member], max_lines: int, width: int) -> list[str]:
-    """Return the kernel table, followed by the shares of the kernel kinds."""
+    """Return the lines of the kernel table, followed by a line with the shares of the kernel kinds."""
     sums = kernel_sums(members)
     if not sums:
         return []
-    columns = len(_KERNEL_HEADINGS) if width >= _WIDE else _NARROW_COLUMNS
+    columns = len(_KERNEL_HEADINGS) if width >= _MIN_WIDE_WIDTH else _NARROW_COLUMN_COUNT
     total_ns = sum(kernel.total_ns for kernel in sums)
     shown = sums[: max_lines - 1]
     heading, rows = _KERNEL_HEADINGS[:columns], [_kernel_cells(kernel, total_ns)[: columns - 1] for kernel in shown]
     widths = [max(len(row[column]) for row in [heading[1:], *rows]) for column in range(len(heading) - 1)]
-    name_width = max(_MIN_NAME, width - sum(widths) - 2 * len(widths))
+    name_width = max(_MIN_NAME_WIDTH, width - sum(widths) - 2 * len(widths))
     names = shorten_distinctly([short_name(clean(kernel.longest.name)) for kernel in shown], name_width)
     lines = [
         _align([name, *row], [name_width, *widths])
@@ -252,7 +250,6 @@ def _kernel_table(members: Sequence[Member], max_lines: int, width: int) -> list
 
 
 def _kernel_kind_lines(sums: Sequence[KernelSum], total_ns: int, width: int) -> list[str]:
-    """Return a line that shows each kernel kind's share of the time, or []."""
     totals: Counter[str] = Counter()
     for kernel in sums:
         work = kernel.longest.work
@@ -304,21 +301,22 @@ def _slow_link_lines(summary: ProfileSummary) -> list[str]:
 
 def _achieved_line(summary: ProfileSummary) -> str:
     pairs = zip(summary.rank_steps, summary.achieved, strict=True)
-    figures = [(achieved, rank_step.member.device.card.model) for rank_step, achieved in pairs if achieved is not None]
-    if not figures:
+    results = [(achieved, rank_step.member.device.card.model) for rank_step, achieved in pairs if achieved is not None]
+    if not results:
         return f"achieved {ABSENT}  (the files contain no FLOPs; set --flops-per-step)"
-    (first_achieved, model), basis = figures[0], _BASES[figures[0][0].basis]
-    rate = sum(achieved.flops_per_second for achieved, _ in figures) / len(figures)
+    first_achieved, model = results[0]
+    basis = _BASIS_TEXTS[first_achieved.basis]
+    rate = sum(achieved.flops_per_second for achieved, _ in results) / len(results)
     if rate < _MIN_RATE:
         return f"achieved FLOP/s are negligible ({basis})"
-    shares = [achieved.peak_share_ratio for achieved, _ in figures if achieved.peak_share_ratio is not None]
+    shares = [achieved.peak_share_ratio for achieved, _ in results if achieved.peak_share_ratio is not None]
     dtype = f" {first_achieved.dtype}" if first_achieved.dtype else ""
     peak_text = f", the{dtype} peak of {model or 'the card'} is unknown"
-    if len(shares) == len(figures):
+    if len(shares) == len(results):
         peak_text = f", {human.percent(sum(shares) / len(shares))} of the card's{dtype} peak"
     elif not first_achieved.dtype:
         peak_text = ", the peak is unknown without the data type (--dtype)"
-    per_card = " a card" if len(figures) > 1 else ""
+    per_card = " a card" if len(results) > 1 else ""
     return f"achieved {rate / 1e12:.3g} TFLOP/s{per_card}{peak_text} ({basis})"
 
 
@@ -329,10 +327,10 @@ def _telemetry_line(summary: ProfileSummary) -> str:
     if not cards:
         return f"card: {summary.telemetry} has no readings of these cards during the profile"
     worst_card = max(cards, key=lambda card: sum(card.throttled_seconds.values()))
-    return f"card {worst_card.device} ({_MATCH_TEXTS[worst_card.matched_by]}): {'; '.join(_card_parts(worst_card))}"
+    return f"card {worst_card.device} ({_MATCH_TEXTS[worst_card.matched_by]}): {'; '.join(_card_texts(worst_card))}"
 
 
-def _card_parts(telemetry: CardTelemetry) -> list[str]:
+def _card_texts(telemetry: CardTelemetry) -> list[str]:
     parts = []
     if telemetry.clock_hertz is not None:
         max_text = f" of {telemetry.clock_max_hertz / 1e6:,.0f}" if telemetry.clock_max_hertz else ""
@@ -341,9 +339,8 @@ def _card_parts(telemetry: CardTelemetry) -> list[str]:
         parts.append(f"at most {human.celsius(telemetry.temperature_celsius.max)}")
     if telemetry.power_watts is not None:
         cap_text = f" of {human.watts(telemetry.power_cap_watts)}" if telemetry.power_cap_watts else ""
-        parts.append(
-            f"{human.watts(telemetry.power_watts.mean).removesuffix(' W') if cap_text else human.watts(telemetry.power_watts.mean)}{cap_text}"
-        )
+        mean_text = human.watts(telemetry.power_watts.mean)
+        parts.append(f"{mean_text.removesuffix(' W')}{cap_text}" if cap_text else mean_text)
     parts += [
         f"throttled by {reason.replace('_', ' ')} for {human.seconds(seconds)}"
         for reason, seconds in list(telemetry.throttled_seconds.items())[:2]

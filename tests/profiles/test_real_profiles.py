@@ -16,7 +16,7 @@ from telemetry_exporters.text import display_width
 from telemetry_profile.files.read_files import Outcome, find_files, installed_formats, read_file
 from telemetry_profile.format_contract import Facts
 from telemetry_profile.profile_document import render
-from telemetry_profile.profile_screen import LINES, screen
+from telemetry_profile.profile_screen import LINES, render_screen
 from telemetry_profile.verdict.combine import FileFacts, combine
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads((ROOT / "docs/profile.schema.json").read_text()))
@@ -62,7 +62,7 @@ def test_each_real_profile_has_a_screen_that_fits_and_a_document(outcomes: list[
             continue
         answer = answered(combine([FileFacts(outcome.file.folders, outcome.file.display_name, outcome.facts)]))
         for width in (80, 200):
-            lines = screen(answer, width, Colour.NEVER).splitlines()
+            lines = render_screen(answer, width, Colour.NEVER).splitlines()
             assert 0 < len(lines) <= LINES, outcome.file.display_name
             assert max(map(display_width, lines)) <= width, outcome.file.display_name
         assert document([outcome])["schema"] == "telemetry.profile/1"

@@ -14,7 +14,7 @@ from profiles.test_traces import NOW, event, kineto, step_of_torch
 from telemetry_exporters.terminal.style import Colour
 from telemetry_exporters.text import display_width
 from telemetry_profile import profile_document
-from telemetry_profile.profile_screen import LINES, screen
+from telemetry_profile.profile_screen import LINES, render_screen
 
 GOLDEN = Path(__file__).parent / "screens"
 LONG = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>>(int, 核心, \x1b[31mred\u202e)"
@@ -100,7 +100,7 @@ def test_screens_and_document(tmp_path: Path, assert_golden: Callable[[Path, str
     MADE[name](tmp_path)
     answer = answered(combined(tmp_path))
     for width in (80, 200):
-        shown = screen(answer, width, Colour.NEVER)
+        shown = render_screen(answer, width, Colour.NEVER)
         lines = shown.splitlines()
         assert len(lines) <= LINES
         assert max(display_width(line) for line in lines) <= width

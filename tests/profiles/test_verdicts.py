@@ -12,7 +12,7 @@ from profiles.traces import event
 from telemetry_exporters.terminal.style import Colour
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.profile_document import document
-from telemetry_profile.profile_screen import screen
+from telemetry_profile.profile_screen import render_screen
 
 Events = list[dict[str, Any]]
 
@@ -243,13 +243,13 @@ def test_each_program_or_job_is_a_run_of_its_own(name: str, tmp_path: Path) -> N
     kernels = {text.split('"')[-2] for path, text in files.items() if "stats" in path}
     assert kernels <= {kernel["name"] for device in found["devices"] for kernel in device["kernels"]}
     names = kernels | {path.split("/")[0] for path in files if len(cards) > 1}
-    assert {name for name in names if name not in screen(answer, 80, Colour.NEVER)} == set()
+    assert {name for name in names if name not in render_screen(answer, 80, Colour.NEVER)} == set()
 
 
 def test_the_figures_are_those_of_the_ranks_that_the_verdict_names(tmp_path: Path) -> None:
     mindspore_cluster(tmp_path, nodes=1, cards=2)
     (tmp_path / "cluster_profiler/1/profiler/ascend_cluster_analyse_model-parallel_1_2_0.csv").unlink()
-    lines = screen(answered(combined(tmp_path)), 120, Colour.NEVER).splitlines()
+    lines = render_screen(answered(combined(tmp_path)), 120, Colour.NEVER).splitlines()
     assert "Slow because: communication without overlapping compute takes 40 % of the step of rank 1" in lines
     assert "rank 1: step 100.0  compute 60.0  exposed 40.0  data wait 0.0 ms" in lines
     assert [line.split()[-4:] for line in lines if line.startswith("median")] == [["median", "100.0", "–", "–"]]
