@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from telemetry_daemon.plugins.built_in import description
+from telemetry_daemon.plugins.built_in import describe
 from telemetry_daemon.processes.targets import load_target
 from telemetry_daemon.site.page_files import script, style
 from telemetry_parsers.codec.captures import DescribedParser
@@ -37,7 +37,7 @@ def parser_descriptions() -> str:
     """Return plugins/built_in.json: the descriptions of the parsers, which the daemon reads instead of importing them."""
     entry_points = tomllib.loads((_CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
     targets = entry_points["telemetry.parsers"].values()
-    lines = [json.dumps(to_plain(DescribedParser, description(load_target(target)))) for target in sorted(targets)]
+    lines = [json.dumps(to_plain(DescribedParser, describe(load_target(target)))) for target in sorted(targets)]
     return "[\n" + ",\n".join(lines) + "\n]\n"
 
 

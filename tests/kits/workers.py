@@ -83,7 +83,7 @@ class UnkillableProcess:
 
 def shell(script: str) -> Callable[[LaunchRequest], LaunchRequest]:
     """Return a shell script in place of the worker, cheap enough for hundreds of starts."""
-    return lambda what: LaunchRequest("/bin/sh", ("-c", script), what.environment, what.inherited)
+    return lambda what: LaunchRequest("/bin/sh", ("-c", script), what.environment, what.inherited_descriptors)
 
 
 def parse_question(poll: str, *texts: str) -> Parse:

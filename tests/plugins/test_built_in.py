@@ -15,14 +15,14 @@ from telemetry_daemon.processes.process import LaunchRequest, Process, launch
 from telemetry_daemon.processes.targets import load_target
 from telemetry_parsers.model import Capture, Output
 
-DESCRIBED = built_in.descriptions()
+DESCRIBED = built_in.read_descriptions()
 
 
 def test_parsers_match_their_descriptions() -> None:
     found = {item.plugin: item.target for item in find_parsers().parsers if item.is_built_in}
     assert found.keys() == DESCRIBED.keys()
     for name, target in found.items():
-        assert built_in.description(load_target(target)) == DESCRIBED[name]
+        assert built_in.describe(load_target(target)) == DESCRIBED[name]
 
 
 BROKEN = {

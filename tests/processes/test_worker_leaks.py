@@ -25,7 +25,7 @@ FAILING: tuple[Callable[[LaunchRequest], LaunchRequest], ...] = (
     workers.shell("echo words >&2; exit 1"),
     workers.shell("exec >&- 2>&-; sleep 60"),
     workers.shell("sleep 60 & exit 5"),
-    lambda what: LaunchRequest("/nonexistent/python", what.arguments, what.environment, what.inherited),
+    lambda what: LaunchRequest("/nonexistent/python", what.arguments, what.environment, what.inherited_descriptors),
 )
 CYCLES = 70
 

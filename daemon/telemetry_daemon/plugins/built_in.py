@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from telemetry_daemon.processes.targets import PluginProtocolError, in_one_line, load_target
+from telemetry_daemon.processes.targets import PluginProtocolError, describe_error, load_target
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.contract import Parser
@@ -15,13 +15,13 @@ from telemetry_parsers.model import Capture, Problem, Report
 _DESCRIPTIONS_FILE = Path(__file__).with_name("built_in.json")
 
 
-def descriptions() -> Mapping[str, DescribedParser]:
+def read_descriptions() -> Mapping[str, DescribedParser]:
     """Map the name of each built-in parser to its description."""
     parsers = [from_plain(DescribedParser, parser_data) for parser_data in json.loads(_DESCRIPTIONS_FILE.read_bytes())]
     return {parser.name: parser for parser in parsers}
 
 
-def description(parser: Parser) -> DescribedParser:
+def describe(parser: Parser) -> DescribedParser:
     """Return a loaded parser's description in the form that built_in.json stores."""
     return from_plain(DescribedParser, to_plain(DescribedParser, parser))
 
@@ -32,8 +32,6 @@ def lazy_parser(parser: DescribedParser, target: str) -> Parser:
 
 
 class _LazyParse:
-    """Imports a parser at its first capture."""
-
     def __init__(self, parser: DescribedParser, target: str) -> None:
         self._parser = parser
         self._target = target
@@ -44,13 +42,13 @@ class _LazyParse:
             try:
                 self._parse = self._import_parse()
             except Exception as error:  # noqa: BLE001 # a parser that cannot be imported must not affect other sources
-                problem = Problem(f"parser {self._parser.name}", f"cannot be loaded: {in_one_line(error)}")
+                problem = Problem(f"parser {self._parser.name}", f"cannot be loaded: {describe_error(error)}")
                 return Report(outcome="failed", reason="internal", problems=(problem,))
         return self._parse(capture)
 
     def _import_parse(self) -> Callable[[Capture], Report]:
         parser: Parser = load_target(self._target)
-        if description(parser) != self._parser:
+        if describe(parser) != self._parser:
             raise PluginProtocolError(
                 f"{self._target} does not match built_in.json; run `make docs` to update that file"
             )

@@ -148,8 +148,6 @@ def isolated_parser(parser: DescribedParser, worker: Worker, target: str, deadli
 
 @dataclass(frozen=True, slots=True)
 class _IsolatedParse:
-    """Parses a capture in the worker and checks the report."""
-
     parser: DescribedParser
     worker: Worker
     target: str

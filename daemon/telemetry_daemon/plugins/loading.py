@@ -55,18 +55,18 @@ class ParserSet:
     @property
     def polls(self) -> dict[str, tuple[str, ...]]:
         """Map each source to the names of its polls."""
-        return {item.parser.name: tuple(poll.name for poll in item.parser.polls) for item in self.parsers}
+        return {loaded.parser.name: tuple(poll.name for poll in loaded.parser.polls) for loaded in self.parsers}
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """Return the metrics that plugins declare, without duplicates."""
-        return tuple({metric.name: metric for item in self.parsers for metric in item.parser.metrics}.values())
+        return tuple({metric.name: metric for loaded in self.parsers for metric in loaded.parser.metrics}.values())
 
     def close(self) -> None:
         """Close all workers, within a second each."""
-        for loaded_parser in self.parsers:
-            if loaded_parser.worker is not None:
-                loaded_parser.worker.close()
+        for loaded in self.parsers:
+            if loaded.worker is not None:
+                loaded.worker.close()
 
     def __enter__(self) -> ParserSet:
         return self
@@ -89,16 +89,18 @@ def load_parsers(
 ) -> ParserSet:
     """Load all valid parsers. Never raises."""
     start_time = time.monotonic()
-    descriptions = built_in.descriptions()
+    descriptions = built_in.read_descriptions()
     results = [
-        _load_built_in(item, descriptions.get(item.plugin), candidates.readers, worker_factory)
-        for item in candidates.parsers
-        if item.is_built_in
+        _load_built_in(candidate, descriptions.get(candidate.plugin), candidates.readers, worker_factory)
+        for candidate in candidates.parsers
+        if candidate.is_built_in
     ]
-    plugins = [item for item in candidates.parsers if not item.is_built_in]
+    plugins = [candidate for candidate in candidates.parsers if not candidate.is_built_in]
     if plugins:
         with ThreadPoolExecutor(min(_PARALLEL_IMPORTS, len(plugins)), thread_name_prefix="plugins") as pool:
-            results += pool.map(lambda item: _load_isolated(item, candidates.readers, worker_factory, limits), plugins)
+            results += pool.map(
+                lambda plugin: _load_isolated(plugin, candidates.readers, worker_factory, limits), plugins
+            )
     parsers, failures = _without_collisions(results)
     return ParserSet(parsers, (*candidates.failures, *failures), candidates.readers, time.monotonic() - start_time)
 
@@ -118,7 +120,7 @@ def _load_isolated(
     candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory, limits: TimeLimits
 ) -> _Result:
     """Return a plugin that runs in a worker process, or the reason why it cannot be loaded."""
-    # Imported only if there are plugins.
+    # Only nodes with plugins need these modules.
     from telemetry_daemon.plugins.isolated import describe_parser, isolated_parser
     from telemetry_parsers.checks.declaration import violations
 
@@ -143,31 +145,33 @@ def _load_isolated(
 
 def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser, ...], tuple[PluginFailure, ...]]:
     """Return the usable parsers and the failures. Of two colliding parsers, the second fails."""
-    by_name = {result.candidate.plugin: result for result in results if result.candidate.is_built_in}
-    metrics: dict[str, tuple[Metric, str]] = {}
+    results_by_name = {result.candidate.plugin: result for result in results if result.candidate.is_built_in}
+    metrics_by_name: dict[str, tuple[Metric, str]] = {}
     parsers: list[LoadedParser] = []
     failures: list[PluginFailure] = []
     for result in results:
         loaded = result.loaded
-        error = result.error or (_find_collision(result, loaded, by_name, metrics) if loaded is not None else "")
+        error = result.error
+        if loaded is not None and not error:
+            error = _find_collision(result, loaded.parser, results_by_name, metrics_by_name)
         if loaded is None or error:
             candidate = result.candidate
             failures.append(PluginFailure(candidate.plugin, candidate.origin, f"{error}: {candidate.remedy}"))
             continue
-        by_name[loaded.parser.name] = result
-        metrics.update({metric.name: (metric, loaded.origin) for metric in loaded.parser.metrics})
+        results_by_name[loaded.parser.name] = result
+        metrics_by_name.update({metric.name: (metric, loaded.origin) for metric in loaded.parser.metrics})
         parsers.append(loaded)
     return tuple(parsers), tuple(failures)
 
 
 def _find_collision(
-    result: _Result, loaded: LoadedParser, by_name: Mapping[str, _Result], metrics: Mapping[str, tuple[Metric, str]]
+    result: _Result, parser: Parser, results_by_name: Mapping[str, _Result], metrics: Mapping[str, tuple[Metric, str]]
 ) -> str:
     """Return why the parser collides with an earlier one, or "" if it does not."""
-    earlier = by_name.get(loaded.parser.name, result)
+    earlier = results_by_name.get(parser.name, result)
     if earlier is not result:
-        return f"the name {loaded.parser.name} is already used by {earlier.candidate.origin}"
-    for metric in loaded.parser.metrics:
+        return f"the name {parser.name} is already used by {earlier.candidate.origin}"
+    for metric in parser.metrics:
         declared, origin = metrics.get(metric.name, (metric, ""))
         if declared != metric:
             return f"its metric {metric.name} is declared differently by {origin}"

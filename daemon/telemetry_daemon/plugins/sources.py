@@ -53,7 +53,7 @@ def _reader_targets(entry_points: Iterable[_EntryPoint], failures: list[PluginFa
 
 def _find_entry_points(distributions: Iterable[Distribution], failures: list[PluginFailure]) -> list[_EntryPoint]:
     """Return the entry points of parsers and readers, built-in ones first."""
-    by_distribution: dict[str, list[_EntryPoint]] = {}
+    points_by_distribution: dict[str, list[_EntryPoint]] = {}
     for distribution in distributions:
         try:
             entries = [entry for entry in distribution.entry_points if entry.group in (PARSERS_GROUP, READERS_GROUP)]
@@ -64,14 +64,14 @@ def _find_entry_points(distributions: Iterable[Distribution], failures: list[Plu
             text = f"its metadata cannot be read ({type(error).__name__}: {error}): reinstall or remove it"
             failures.append(PluginFailure(Path(path).name, path, text))
             continue
-        if entries and name not in by_distribution:
-            converted = (_to_entry(name, version, entry, failures) for entry in entries)
-            by_distribution[name] = [point for point in converted if point is not None]
-    names = sorted(by_distribution, key=lambda name: (name != OWN_DISTRIBUTION, name))
-    return [point for name in names for point in sorted(by_distribution[name], key=lambda point: point.name)]
+        if entries and name not in points_by_distribution:
+            points = (_convert(name, version, entry, failures) for entry in entries)
+            points_by_distribution[name] = [point for point in points if point is not None]
+    names = sorted(points_by_distribution, key=lambda name: (name != OWN_DISTRIBUTION, name))
+    return [point for name in names for point in sorted(points_by_distribution[name], key=lambda point: point.name)]
 
 
-def _to_entry(distribution: str, version: str, entry: EntryPoint, failures: list[PluginFailure]) -> _EntryPoint | None:
+def _convert(distribution: str, version: str, entry: EntryPoint, failures: list[PluginFailure]) -> _EntryPoint | None:
     module, _, attribute = (part.strip() for part in entry.value.partition("[")[0].partition(":"))
     is_built_in = distribution == OWN_DISTRIBUTION
     plugin = entry.name if is_built_in else f"{distribution}:{entry.name}"
@@ -90,7 +90,7 @@ def _normalize_name(name: str) -> str:
 
 
 def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterator[Path]:
-    """Yield the modules that are safe to run, and append a failure for each other module."""
+    """Yield the modules that are safe to run. Append a failure for each other module and unreadable folder."""
     for path in paths:
         try:
             folder = Path(path).resolve(strict=True)

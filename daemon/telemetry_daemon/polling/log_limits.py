@@ -65,6 +65,5 @@ class LogLimits:
     def message_of_event(self, source: Source, event: DeviceEvent) -> str:
         """Return the message for a new or lost device, or "" to log nothing."""
         remaining = self._events.count_line(source.name)
-        return {0: "", 1: "too many device changes; no more are logged this hour"}.get(
-            remaining, f"device {event.what}"
-        )
+        messages = {0: "", 1: "too many device changes; no more are logged this hour"}
+        return messages.get(remaining, f"device {event.what}")

@@ -308,12 +308,9 @@ class Poller:
         updated = poll_intervals.updated_need(need, source.settings.mode, covered=covered, now=self._clock.monotonic())
         self._needs_by_source[source.name] = updated
         if updated.is_needed != need.is_needed:
-            text = (
-                "polled at its normal interval"
-                if updated.is_needed
-                else "polled rarely, because cheaper sources report all core readings"
-            )
-            log.info(text, extra={"source": source.name})
+            rare_text = "polled rarely, because cheaper sources report all core readings"
+            message = "polled at its normal interval" if updated.is_needed else rare_text
+            log.info(message, extra={"source": source.name})
 
     def _release_failure(self, name: str) -> Failure | None:
         text = self._releases.release_text(name)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling import poll_intervals
 from telemetry_daemon.polling.pci_bus import PciView, unlisted_devices_problem
-from telemetry_daemon.processes.targets import in_one_line
+from telemetry_daemon.processes.targets import describe_error
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.readers.tool_reader import CommandReader
@@ -129,7 +129,7 @@ class Source:
         try:
             return self.parser.parse(capture)
         except Exception as error:  # a bug in a parser must not affect other sources
-            if self._changes.changed(capture.poll, in_one_line(error)):
+            if self._changes.changed(capture.poll, describe_error(error)):
                 log.exception("parser failed", extra={"source": self.name, "poll": capture.poll})
             return None
 

@@ -29,33 +29,32 @@ _has_wildcard = cache(glob.has_magic)
 
 
 def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
-    """Return a serialized `Output` for each matching path, sorted by name."""
-    # An output's name is the path below `root`. A link's text is its target.
+    """Return a serialized `Output` for each matching path, sorted by name, which is the path below `root`."""
     root_path = root.rstrip("/")
-    skipped = _SkipRules(root_path, request["skip_when"])
+    rules = _SkipRules(root_path, request["skip_when"])
     readers: tuple[tuple[Iterable[str], _Reader], ...] = (
         (request["globs"], _text_output),
         (request["links"], _link_output),
         (request["binary"], _binary_output),
     )
     matcher = PathMatcher(root_path)
-    outputs = [result for patterns, read in readers for result in _read_matches(matcher, patterns, read, skipped)]
+    outputs = [result for patterns, read in readers for result in _read_matches(matcher, patterns, read, rules)]
     return sorted(outputs, key=lambda result: result["name"])
 
 
 def has_folder(request: Files, root: str) -> bool:
-    """Return whether the fixed folders of any pattern exist. Never blocks."""
+    """Return whether, for any pattern, the folders before the first wildcard exist. Never blocks."""
     patterns = (*request.globs, *request.links, *request.binary)
     root_path = root.rstrip("/")
     return any(os.path.exists("/".join((root_path, *fixed_folders(pattern))) or "/") for pattern in patterns)  # noqa: PTH110  # paths are strings here
 
 
-def _read_matches(matcher: PathMatcher, patterns: Iterable[str], read: _Reader, skipped: _SkipRules) -> Iterable[Plain]:
+def _read_matches(matcher: PathMatcher, patterns: Iterable[str], read: _Reader, rules: _SkipRules) -> Iterable[Plain]:
     matched_names: set[str] = set()
     for pattern in patterns:
         paths = list(islice(matcher.matches(pattern), MATCH_LIMIT + 1))
         if not paths:
-            error = matcher.errno_of(pattern)
+            error = matcher.listing_errno(pattern)
             if error is not None:
                 yield output(pattern, status=error)
         elif len(paths) > MATCH_LIMIT:
@@ -64,7 +63,7 @@ def _read_matches(matcher: PathMatcher, patterns: Iterable[str], read: _Reader, 
             matched_names.update(paths)
     for name in matched_names:
         path = f"{matcher.root}/{name}"
-        if not skipped.covers(path):
+        if not rules.must_skip(path):
             yield _read_or_error(read, "/" + name, path)
 
 
@@ -88,13 +87,13 @@ def _binary_output(name: str, path: str) -> Plain:
 
 
 class _SkipRules:
-    """The folders that must not be read, such as those of suspended cards."""
+    """Decides which paths must not be read, such as those of suspended cards."""
 
     def __init__(self, root: str, skip_when: Iterable[Sequence[str]]) -> None:
         self._skip_when = skip_when
         self._skip_by_folder: dict[str, bool] = {root: False}
 
-    def covers(self, path: str) -> bool:
+    def must_skip(self, path: str) -> bool:
         return bool(self._skip_when) and self._is_skipped_folder(path.rpartition("/")[0])
 
     def _is_skipped_folder(self, folder: str) -> bool:
@@ -117,9 +116,9 @@ class PathMatcher:
 
     def __init__(self, root: str) -> None:
         self.root = root
-        self._names: dict[str, frozenset[str]] = {}
-        self._errors: dict[str, int] = {}
-        self._matching: dict[tuple[str, ...], list[str]] = {(): [""]}
+        self._names_by_folder: dict[str, frozenset[str]] = {}
+        self._errnos_by_folder: dict[str, int] = {}
+        self._folders_by_parts: dict[tuple[str, ...], list[str]] = {(): [""]}
 
     def matches(self, pattern: str) -> Iterator[str]:
         """Yield the matching paths, relative to the root. `**` is not recursive."""
@@ -127,18 +126,18 @@ class PathMatcher:
         for folder in self._matching_folders(tuple(folders)):
             yield from [folder + name for name in self._matching_names(folder, file_pattern)]
 
-    def errno_of(self, pattern: str) -> int | None:
+    def listing_errno(self, pattern: str) -> int | None:
         """Return the errno if the pattern's folder could not be listed, else None."""
-        return self._errors.get("".join(f"{part}/" for part in fixed_folders(pattern)))
+        return self._errnos_by_folder.get("".join(f"{part}/" for part in fixed_folders(pattern)))
 
     def _matching_folders(self, parts: tuple[str, ...]) -> list[str]:
-        if parts not in self._matching:
-            parent_folders = self._matching_folders(parts[:-1])
-            self._matching[parts] = [path for folder in parent_folders for path in self._subfolders(folder, parts[-1])]
-        return self._matching[parts]
+        if parts not in self._folders_by_parts:
+            parents, part = self._matching_folders(parts[:-1]), parts[-1]
+            self._folders_by_parts[parts] = [path for folder in parents for path in self._subfolders(folder, part)]
+        return self._folders_by_parts[parts]
 
     def _subfolders(self, folder: str, part: str) -> list[str]:
-        """Return the matching subfolders. Without wildcards, a subfolder need not exist."""
+        """Return the matching subfolders. If `part` has no wildcards, the subfolder may not exist."""
         names = self._matching_names(folder, part) if _has_wildcard(part) else [part]
         return [f"{folder}{name}/" for name in names]
 
@@ -150,15 +149,15 @@ class PathMatcher:
         return matching if part.startswith(".") else [name for name in matching if not name.startswith(".")]
 
     def _names_in(self, folder: str) -> frozenset[str]:
-        if folder not in self._names:
-            self._names[folder] = frozenset()
+        if folder not in self._names_by_folder:
+            self._names_by_folder[folder] = frozenset()
             try:
-                self._names[folder] = frozenset(os.listdir(f"{self.root}/{folder}"))  # noqa: PTH208  # paths are strings here
+                self._names_by_folder[folder] = frozenset(os.listdir(f"{self.root}/{folder}"))  # noqa: PTH208  # paths are strings here
             except (FileNotFoundError, NotADirectoryError):  # not an error: the driver is not loaded
                 pass
-            except OSError as error:  # typically EACCES; `errno_of` returns it
-                self._errors[folder] = error.errno or errno.EIO
-        return self._names[folder]
+            except OSError as error:  # typically EACCES; `listing_errno` returns it
+                self._errnos_by_folder[folder] = error.errno or errno.EIO
+        return self._names_by_folder[folder]
 
 
 def fixed_folders(pattern: str) -> list[str]:

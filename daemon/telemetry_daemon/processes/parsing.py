@@ -17,7 +17,7 @@ class ParserRunner:
     """Loads, describes and runs parsers on request."""
 
     def __init__(self) -> None:
-        self._loaded_parsers: dict[str, Parser] = {}
+        self._parsers_by_target: dict[str, Parser] = {}
 
     def perform(self, serialized_request: Plain) -> Plain:
         """Perform a serialized request, and return the serialized result."""
@@ -29,13 +29,13 @@ class ParserRunner:
         raise PluginProtocolError("this worker accepts only requests to describe or run a parser")
 
     def _load_parser(self, target: str) -> Parser:
-        if target not in self._loaded_parsers:
+        if target not in self._parsers_by_target:
             parser: Any = load_target(target)
             violations = shape_violations(parser)
             if violations:
                 raise PluginProtocolError("; ".join(violations))
-            self._loaded_parsers[target] = parser
-        return self._loaded_parsers[target]
+            self._parsers_by_target[target] = parser
+        return self._parsers_by_target[target]
 
     def _parse(self, request: Parse) -> Plain:
         report: Any = self._load_parser(request.parser).parse(request.capture)

@@ -12,7 +12,7 @@ from pathlib import Path
 from telemetry_parsers.dataclass import dataclass, field
 
 # With NOTIFY_SOCKET, a child could send notifications for the daemon.
-NOT_FOR_CHILDREN = frozenset(
+DAEMON_ONLY_VARIABLES = frozenset(
     {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "JOURNAL_STREAM"}
 )
 _PROC = Path("/proc")
@@ -25,12 +25,12 @@ class LaunchRequest:
     executable: str
     arguments: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
-    inherited: tuple[int, ...] = ()
+    inherited_descriptors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ExitInfo:
-    """How a process exited. A negative status is a negated signal number."""
+    """A process's exit status, or None if unknown, and CPU time. A negative status is a negated signal number."""
 
     status: int | None
     cpu_seconds: float
@@ -46,7 +46,7 @@ class Process:
         self._exit_info: ExitInfo | None = None
         # Maps the PIDs in the group to start times, because PIDs are reused.
         self._members: Mapping[int, int] | None = None
-        self._closed = False
+        self._is_closed = False
 
     def has_exited(self) -> bool:
         """Return whether the process has exited, without reaping it."""
@@ -83,8 +83,8 @@ class Process:
 
     def close(self) -> None:
         """Close the read ends of the pipes. Safe to call twice."""
-        if not self._closed:
-            self._closed = True
+        if not self._is_closed:
+            self._is_closed = True
             os.close(self.stdout)
             os.close(self.stderr)
 
@@ -105,7 +105,7 @@ def launch(request: LaunchRequest) -> Process:
             cwd="/",
             env=dict(request.environment),
             close_fds=True,
-            pass_fds=request.inherited,
+            pass_fds=request.inherited_descriptors,
             start_new_session=True,
         )
         # `reap` calls wait4, so Popen must not wait for the process.
@@ -149,7 +149,7 @@ def _read_stat(pid: int) -> _Stat | None:
         text = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:  # the process has exited
         return None
-    # The bracketed process name may contain spaces and brackets.
+    # The process name in parentheses may contain spaces and parentheses.
     fields = text.rpartition(b")")[2].split()
     return None if fields[0] in (b"Z", b"X") else _Stat(int(fields[2]), int(fields[19]))
 

@@ -1,4 +1,4 @@
-"""Runs a module or a command in a child process for a single request, to free memory."""
+"""Runs a module or a command in a child process for a single request, so that its memory is freed afterwards."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ShortLivedProcess:
     """A process that runs while the caller continues."""
 
     def __init__(self, command: Sequence[str], request: str, descriptors: Sequence[int] = ()) -> None:
-        """Start the process, which inherits the descriptors. Raises NoAnswerError."""
+        """Start the process, which inherits the descriptors. Raises NoAnswerError if this fails."""
         self._start_time = time.monotonic()
         self._request = request
         try:
@@ -51,7 +51,7 @@ class ShortLivedProcess:
             raise NoAnswerError(f"no process could be started: {error}") from error
 
     def complete(self, deadline_seconds: float, hint: str = "; the file's disk may hang") -> ProcessResult:
-        """Send the request and wait for the exit. Raises NoAnswerError."""
+        """Send the request and wait for the exit. Raises NoAnswerError `deadline_seconds` after the start."""
         remaining = max(0.0, self._start_time + deadline_seconds - time.monotonic())
         try:
             output, errors = self._child.communicate(self._request, timeout=remaining)

@@ -77,7 +77,7 @@ Cause = Literal["exited", "timeout", "too_much_output", "closed"]
 
 # The first pause is short, because a tool usually exits soon after it has closed its output.
 _FIRST_PAUSE_SECONDS = 0.0002
-_FIRST_WAIT_SECONDS = 0.01
+_FIRST_READ_SECONDS = 0.01
 # It may take this long until `closing` is noticed.
 _MAX_PAUSE_SECONDS = 0.1
 
@@ -99,7 +99,7 @@ class RunResult:
     cause: Cause
     stdout: bytes
     stderr: bytes
-    is_cut: bool
+    is_truncated: bool
     exit_info: ExitInfo | None
     is_group_gone: bool
 
@@ -164,7 +164,7 @@ def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> bool:
 
 def _wait_for_exit(process: Process, pipes: OutputPipes, deadline: float, closing: threading.Event) -> Cause:
     # The exit is polled, because pidfd_open needs Linux 5.3.
-    read_seconds, pause_seconds = _FIRST_WAIT_SECONDS, _FIRST_PAUSE_SECONDS
+    read_seconds, pause_seconds = _FIRST_READ_SECONDS, _FIRST_PAUSE_SECONDS
     while not process.has_exited():
         remaining = deadline - time.monotonic()
         if closing.is_set():

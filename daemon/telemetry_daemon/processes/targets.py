@@ -20,7 +20,7 @@ class PluginProtocolError(Exception):
 def load_target(target: str) -> Any:
     """Import and return the target. Exceptions from the import propagate."""
     module, _, attribute = target.rpartition(":")
-    value: Any = _module_from_file(module) if module.startswith("/") else importlib.import_module(module)
+    value: Any = _import_file(module) if module.startswith("/") else importlib.import_module(module)
     for name in attribute.split("."):
         if not hasattr(value, name):
             raise PluginProtocolError(f"{module} has no {attribute}")
@@ -28,7 +28,7 @@ def load_target(target: str) -> Any:
     return value
 
 
-def in_one_line(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return an exception's type, text and source line as one line."""
     try:
         text = str(error)
@@ -44,7 +44,7 @@ def in_one_line(error: BaseException) -> str:
     return f"{line} ({file_name} line {trace.tb_lineno})"
 
 
-def _module_from_file(path: str) -> ModuleType:
+def _import_file(path: str) -> ModuleType:
     """Import a module from its source file, without any cached .pyc file."""
     name = "telemetry_plugin_" + path.rpartition("/")[2].removesuffix(".py")
     if name not in sys.modules:

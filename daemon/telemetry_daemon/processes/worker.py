@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from telemetry_daemon.processes.process import NOT_FOR_CHILDREN, Launcher, launch
+from telemetry_daemon.processes.process import DAEMON_ONLY_VARIABLES, Launcher, launch
 from telemetry_daemon.processes.worker_process import AnswerTooLargeError, GoneError, LateError, WorkerProcess
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.codec.worker_wire import Answer, Ask, Question, answer_in, question_line
@@ -20,7 +20,7 @@ _CLOSE_SECONDS = 1.0
 
 
 class WorkerError(Exception):
-    """A call failed. `state` is the source's state after the error."""
+    """A failed call. The source gets this state and reason."""
 
     state: State = "failed"
     reason: Reason | None = "internal"
@@ -81,10 +81,10 @@ class Worker:
         self._closed = threading.Event()
         self._stopping = threading.Event()
         self._process: WorkerProcess | None = None
-        self._stuck: WorkerProcess | None = None
+        self._stuck_process: WorkerProcess | None = None
         self._request_id = 0
-        self._crashes = 0
-        self._started_at = self._not_before = clock()
+        self._crash_count = 0
+        self._started_at = self._next_start_at = clock()
         self._last_error = ""
         self._last_error_type: type[WorkerError] = WorkerDiedError
         # The CPU time of all processes so far, which never decreases.
@@ -92,14 +92,14 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """Return the PID of the running worker."""
+        """Return the PID of the worker process, or None if there is no process."""
         process = self._process
         return None if process is None else process.pid
 
     @property
     def stuck_pid(self) -> int | None:
         """Return the PID of a killed worker that has not exited, or None."""
-        stuck = self._stuck
+        stuck = self._stuck_process
         return None if stuck is None else stuck.pid
 
     @property
@@ -128,7 +128,7 @@ class Worker:
             try:
                 if self._process is not None:
                     self._retire(self._process, self._process.stop)
-                self._check_stuck()
+                self._reap_stuck_process()
             finally:
                 self._call_lock.release()
 
@@ -143,7 +143,7 @@ class Worker:
     def _current_process(self) -> WorkerProcess:
         if self._closed.is_set():
             raise WorkerDiedError(f"{self.label}: the worker is closed")
-        stuck = self._check_stuck()
+        stuck = self._reap_stuck_process()
         if stuck is not None:
             raise WorkerStuckError(f"{self.label}: worker {stuck.pid} does not exit: its library or driver blocks it")
         if self._process is None:
@@ -151,17 +151,17 @@ class Worker:
             self._started_at = self._clock()
         return self._process
 
-    def _check_stuck(self) -> WorkerProcess | None:
-        if self._stuck is not None and self._stuck.is_gone():
-            self._count_cpu_at_exit(self._stuck)
-            self._stuck = None
-        return self._stuck
+    def _reap_stuck_process(self) -> WorkerProcess | None:
+        if self._stuck_process is not None and self._stuck_process.is_gone():
+            self._count_cpu_at_exit(self._stuck_process)
+            self._stuck_process = None
+        return self._stuck_process
 
     def _start_process(self) -> WorkerProcess:
-        wait_seconds = self._not_before - self._clock()
+        wait_seconds = self._next_start_at - self._clock()
         if wait_seconds > 0:
             raise self._last_error_type(f"{self.label}: {self._last_error}; next start in {wait_seconds:.0f} s")
-        environment = {name: text for name, text in self.environment.items() if name not in NOT_FOR_CHILDREN}
+        environment = {name: text for name, text in self.environment.items() if name not in DAEMON_ONLY_VARIABLES}
         try:
             return WorkerProcess(self.label, self._launcher, environment, self._is_interrupted)
         except (OSError, ValueError) as error:
@@ -189,7 +189,7 @@ class Worker:
                 self._retire(process, process.kill)
                 raise WorkerDiedError(f"{self.label}: the worker was stopped during the call") from None
             raise self._kill_worker(process, WorkerDiedError, "") from None
-        self._crashes = 0
+        self._crash_count = 0
         self._count_cpu(process, answer.cpu_seconds)
         if answer.error is None:
             return answer.result
@@ -203,6 +203,7 @@ class Worker:
         return answer
 
     def _kill_worker(self, process: WorkerProcess, error_type: type[WorkerError], text: str) -> WorkerError:
+        """Kill the worker, delay the next start, and return the error to raise."""
         is_gone = self._retire(process, process.kill)
         self._back_off(error_type, text or process.exit_description())
         if is_gone:
@@ -215,14 +216,14 @@ class Worker:
         if is_gone:
             self._count_cpu_at_exit(process)
         else:
-            self._stuck = process
+            self._stuck_process = process
         return is_gone
 
     def _back_off(self, error_type: type[WorkerError], text: str) -> None:
         """Delay the next start by 1, 2, 4 … 60 s."""
         self._last_error_type, self._last_error = error_type, text
-        self._not_before = self._clock() + min(2.0**self._crashes, _MAX_BACK_OFF_SECONDS)
-        self._crashes = min(self._crashes + 1, 10)
+        self._next_start_at = self._clock() + min(2.0**self._crash_count, _MAX_BACK_OFF_SECONDS)
+        self._crash_count = min(self._crash_count + 1, 10)
 
     def _count_cpu_at_exit(self, process: WorkerProcess) -> None:
         if process.exit_info is not None:

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from telemetry_daemon.processes.targets import PluginProtocolError, in_one_line, load_target
+from telemetry_daemon.processes.targets import PluginProtocolError, describe_error, load_target
 from telemetry_parsers.codec.plain import decode_line
 from telemetry_parsers.codec.worker_answer import answer_line, failure, fault, output, read_result
 from telemetry_parsers.library import CallError, LibraryReader, ReaderRefusal
@@ -80,7 +80,7 @@ class RequestHandler:
         try:
             reader.close()
         except Exception as error:  # noqa: BLE001 # foreign code may raise any exception
-            sys.stderr.write(f"closing {target}: {in_one_line(error)}\n")
+            sys.stderr.write(f"closing {target}: {describe_error(error)}\n")
 
 
 def serve(request_descriptor: int, answer_descriptor: int) -> None:
@@ -125,7 +125,7 @@ def _answer_to(handler: RequestHandler, request: dict[str, Plain]) -> bytes:
         result = handler.perform(request)
         return answer_line(request_id, _cpu_seconds(), None, result)
     except (Exception, SystemExit) as error:  # noqa: BLE001 # any exception of a plugin becomes an answer
-        return answer_line(request_id, _cpu_seconds(), fault("internal", in_one_line(error)), None)
+        return answer_line(request_id, _cpu_seconds(), fault("internal", describe_error(error)), None)
 
 
 def _cpu_seconds() -> float:

@@ -51,8 +51,8 @@ class WorkerProcess:
                 os.close(read_end)
             on_error.pop_all()
         os.set_blocking(write_end, False)
-        self._requests = write_end
-        self._requests_closed = False
+        self._request_descriptor = write_end
+        self._is_request_pipe_closed = False
         self._is_interrupted = is_interrupted
         self._received = bytearray()
         self._stderr_tail = bytearray()
@@ -79,15 +79,15 @@ class WorkerProcess:
         """Send a line and return the answer. Raises LateError, GoneError or AnswerTooLargeError."""
         unsent = memoryview(line)
         poll = select.poll()
-        poll.register(self._requests, select.POLLOUT)
+        poll.register(self._request_descriptor, select.POLLOUT)
         poll.register(self._process.stdout, select.POLLIN)
         poll.register(self._process.stderr, select.POLLIN)
         while True:
             ready = self._wait_for_data(poll, deadline)
-            if self._requests in ready:
+            if self._request_descriptor in ready:
                 unsent = self._send(unsent)
                 if not unsent:
-                    poll.unregister(self._requests)
+                    poll.unregister(self._request_descriptor)
             if self._process.stderr in ready and not self._read_stderr():
                 poll.unregister(self._process.stderr)
             if self._process.stdout in ready:
@@ -97,14 +97,14 @@ class WorkerProcess:
 
     def stop(self) -> bool:
         """End the worker, and return whether its processes are gone."""
-        self._close_requests()
+        self._close_request_pipe()
         wait_for(self._process.has_exited, _EXIT_SECONDS)
         return self.kill()
 
     def kill(self) -> bool:
         """Kill the worker within a second, and return whether its processes are gone."""
         self._exited_by_itself = self._process.has_exited()
-        self._close_requests()
+        self._close_request_pipe()
         terminate(self._process, _LIMITS)
         is_gone = reap_group(self._process, _LIMITS.kill_seconds)
         self._drain_stderr()
@@ -129,7 +129,7 @@ class WorkerProcess:
 
     def _send(self, unsent: memoryview) -> memoryview:
         try:
-            return unsent[os.write(self._requests, unsent) :]
+            return unsent[os.write(self._request_descriptor, unsent) :]
         except BlockingIOError:  # the pipe is full; the rest is sent when the pipe is writable
             return unsent
         except BrokenPipeError:
@@ -163,10 +163,10 @@ class WorkerProcess:
             while self._read_stderr():
                 pass
 
-    def _close_requests(self) -> None:
-        if not self._requests_closed:
-            self._requests_closed = True
-            os.close(self._requests)
+    def _close_request_pipe(self) -> None:
+        if not self._is_request_pipe_closed:
+            self._is_request_pipe_closed = True
+            os.close(self._request_descriptor)
 
 
 def _path_flags() -> tuple[str, ...]:

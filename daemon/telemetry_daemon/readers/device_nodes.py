@@ -75,7 +75,6 @@ class NodeWatch:
             return set()
 
     def _write_record(self, keys: set[str]) -> bool:
-        """Record the nodes and return whether that succeeded."""
         try:
             with OwnFolder.at(self._folder) as folder:
                 folder.replace(_RECORD_NAME, "".join(f"{key}\n" for key in sorted(keys)).encode())

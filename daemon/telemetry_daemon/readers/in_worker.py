@@ -121,29 +121,23 @@ class WorkerReader:
         return Failure("disabled", None, f"{self._source}: the reader is closed")
 
     def _failure_before_call(self, poll: Poll) -> Failure | None:
-        request = poll.request
+        library = poll.request if isinstance(poll.request, Library) else None
         if self._closed.is_set():
             return self._closed_failure()
-        if isinstance(request, Library) and request.reader not in self._worker.readers:
-            return Failure("missing", None, f"no library reader named {request.reader!r} is installed")
-        if (
-            self._worker.pid is None
-            and isinstance(request, Library)
-            and request.module
-            and not find_spec(request.module)
-        ):
+        if library and library.reader not in self._worker.readers:
+            return Failure("missing", None, f"no library reader named {library.reader!r} is installed")
+        if library and library.module and self._worker.pid is None and not find_spec(library.module):
             # A new worker would fail in the same way.
-            text = f"the Python module {request.module} is not installed: pip install '{request.package}'"
+            text = f"the Python module {library.module} is not installed: pip install '{library.package}'"
             return Failure("missing", None, text)
-        if isinstance(request, Library) and self._missing_failure is not None and not self._is_retry_due(request):
+        if library and self._missing_failure is not None and not self._is_retry_due(library):
             return self._missing_failure
-        if isinstance(request, Files) and not has_folder(request, self._root):
+        if isinstance(poll.request, Files) and not has_folder(poll.request, self._root):
             # Do not start a worker on a node without the cards of this source.
             return Failure("missing", None, f"{self._source}: none of the folders to read exists")
         return None
 
     def _is_retry_due(self, request: Library) -> bool:
-        """Return whether to try a missing library again."""
         now = self._clock()
         if now < self._next_check_at:
             return False

@@ -99,9 +99,8 @@ class KubeletReader(Reader):
         try:
             entries = decode(response, partial(is_wanted, configured=self._resources))
         except DecodeError as error:
-            raise ReaderRefusal(
-                "failed", "not_understood", f"the kubelet's answer cannot be decoded: {error}"
-            ) from error
+            text = f"the kubelet's answer cannot be decoded: {error}"
+            raise ReaderRefusal("failed", "not_understood", text) from error
         self._responses_by_call[call] = (response, entries)
         return entries
 

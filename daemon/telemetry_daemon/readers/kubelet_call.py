@@ -191,6 +191,5 @@ def _protocol_error(detail: str) -> ReaderRefusal:
 
 
 def _size_error() -> ReaderRefusal:
-    return ReaderRefusal(
-        "failed", "too_much_output", f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB, or never ends"
-    )
+    text = f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB, or never ends"
+    return ReaderRefusal("failed", "too_much_output", text)

@@ -70,7 +70,6 @@ def render_nodes(root: str) -> list[Plain]:
 
 
 def _pod_uids_in(folder: str, names: list[str]) -> list[Plain] | None:
-    """Return the UIDs of the pods with a cgroup in the folder, or None if unknown."""
     pod_names = list(names)
     for name in filter(_QOS_CLASS.fullmatch, names):
         subfolder_names = _entry_names(f"{folder}/{name}")
@@ -86,7 +85,7 @@ def _match_names(folder: str, pattern: re.Pattern[str]) -> list[Plain]:
 
 
 def _entry_names(folder: str) -> list[str] | None:
-    """Return the names in a folder, or None if it cannot be listed."""
+    """Return the names in a folder, or None if the folder cannot be listed or contains too many names."""
     names = []
     try:
         with os.scandir(folder) as entries:

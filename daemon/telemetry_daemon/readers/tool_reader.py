@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from telemetry_daemon.processes.process import NOT_FOR_CHILDREN, Launcher, LaunchRequest, Process, launch
+from telemetry_daemon.processes.process import DAEMON_ONLY_VARIABLES, Launcher, LaunchRequest, Process, launch
 from telemetry_daemon.processes.supervise import OutputPipes, RunLimits, RunResult, reap_group, supervise
 from telemetry_daemon.readers.base import ReadStart, Targets
 from telemetry_daemon.readers.tool_lock import HeldLock, ToolBusyError, ToolLocks
@@ -37,8 +37,6 @@ _TARGET_FAILURES = ("killed", "too_much_output")
 
 
 class _PollFailedError(Exception):
-    """The poll failed, so it has no output to parse."""
-
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.text)
         self.failure = failure
@@ -294,4 +292,4 @@ def _command_lines(request: Command, choice: ChosenCommand, targets: Targets) ->
 
 
 def _tool_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name not in NOT_FOR_CHILDREN} | _LOCALE
+    return {name: value for name, value in environment.items() if name not in DAEMON_ONLY_VARIABLES} | _LOCALE

@@ -62,7 +62,7 @@ def launch_failure(error: Exception, path: str, *, exists: bool) -> Failure:
 
 def output_of(run: RunResult, command: str, target: str) -> Output:
     """Return the output of a run, without an incomplete last line."""
-    stdout = run.stdout[: run.stdout.rfind(b"\n") + 1] if run.is_cut else run.stdout
+    stdout = run.stdout[: run.stdout.rfind(b"\n") + 1] if run.is_truncated else run.stdout
     return Output(command, target, _text(stdout), _text(run.stderr), run.status)
 
 

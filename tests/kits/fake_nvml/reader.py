@@ -14,7 +14,7 @@ from unittest.mock import patch
 from kits.fake_nvml.library import FakeNvml
 from kits.waiting import comes_true
 from telemetry_daemon.processes.process import Launcher, launch
-from telemetry_daemon.processes.targets import in_one_line
+from telemetry_daemon.processes.targets import describe_error
 from telemetry_daemon.processes.worker import Worker, WorkerFaultError
 from telemetry_daemon.processes.worker_main import RequestHandler
 from telemetry_daemon.readers.base import Targets
@@ -77,7 +77,7 @@ class ThisProcess:
         try:
             line = answer_line(1, 0.0, None, self._workbench.perform(question))
         except Exception as error:
-            raise WorkerFaultError(in_one_line(error)) from error
+            raise WorkerFaultError(describe_error(error)) from error
         return answer_in(line).result
 
     def stop(self) -> None:

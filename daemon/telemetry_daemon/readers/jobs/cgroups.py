@@ -71,7 +71,6 @@ class JobCgroups:
 
 
 def _job_folders(root: str) -> Iterator[str]:
-    """Yield the cgroup folders of jobs, in cgroup v2 and v1."""
     for parent in _V2_PARENTS:
         for scope in _subfolders(f"{root}/{parent}", "", _SCOPE):
             yield from (*_subfolders(scope, "job_"), *_subfolders(scope, "s"))

@@ -109,7 +109,6 @@ class NvmlReader:
         )
 
     def _replace_session(self, code: int) -> None:
-        """Close the session and open a new one, or raise ReaderRefusal."""
         age = self._clock() - self._session_started_at
         self.close()
         if age >= _MIN_WORKING_SECONDS:
