@@ -98,7 +98,7 @@ def _daemon_address(url: str | None) -> Address | None:
         try:
             client.get("/readyz")
         except NodeError as error:
-            if error.status or error.is_absent:
+            if error.status or error.is_daemon_missing:
                 return None
         else:
             return local_address

@@ -80,7 +80,7 @@ def find_local_daemon(settings: Settings, credentials: Credentials) -> Address |
         error = _find_connection_error(address, credentials, None if address.unix else _socket_owner(socket_path))
         if error is None:
             return address
-        is_running = is_running or (bool(address.unix) and not error.is_absent)
+        is_running = is_running or (bool(address.unix) and not error.is_daemon_missing)
         error_texts.append(f"{address.name}: {error}")
     if not is_running:
         return None
@@ -196,7 +196,7 @@ def local_daemon_snapshot(arguments: argparse.Namespace) -> Result | None:
                 return None
             return _parse_snapshot(response.body, "the daemon", time.time())
         except NodeError as error:
-            if error.status or error.is_absent:
+            if error.status or error.is_daemon_missing:
                 return None
     return _snapshot_over_http(arguments)
 

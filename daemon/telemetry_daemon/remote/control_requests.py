@@ -7,7 +7,7 @@ from telemetry_parsers.codec.json_types import LongText
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.dataclass import dataclass
 
-# A line that counts dropped captures. `round_ended` is the monotonic time at which each poll had run once.
+# The schema of a line that counts dropped captures. Its `round_ended` is the monotonic time when each poll had run once.
 LOST_SCHEMA = "telemetry.lost/1"
 _MAX_SECONDS = 366 * 86_400.0
 
@@ -28,7 +28,7 @@ class ForgetLostRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequest:
-    """A request to release a source for some seconds. If `seconds` is None, it is released until resumed."""
+    """A request to release a source. If `seconds` is None, the source is released until it is resumed."""
 
     source: str
     seconds: float | None
@@ -95,7 +95,7 @@ class ResumeResult:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceState:
-    """The maintenance window. `not_kept` is the error if it could not be saved."""
+    """The maintenance window. `not_kept` is the error if the window could not be saved."""
 
     ends_in: float | None
     reason: LongText
@@ -108,7 +108,7 @@ class MaintenanceState:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceEndResult:
-    """The result of ending maintenance. `not_kept` is the error if this could not be saved."""
+    """The result of ending maintenance. `not_kept` is the error if the end could not be saved."""
 
     was_on: bool
     not_kept: LongText
@@ -116,7 +116,7 @@ class MaintenanceEndResult:
 
 @dataclass(frozen=True, slots=True)
 class ReplayState:
-    """The state of a replay. `how` is a description such as `10 ×, paused`."""
+    """The state of a replay: position and length in seconds, the shown time, and a text such as `10 ×, paused`."""
 
     place: float
     length: float

@@ -41,7 +41,7 @@ T = TypeVar("T")
 class Handler:
     """A request's argument type, and the function that answers it."""
 
-    arguments: type
+    argument_type: type
     answer: Callable[[Any], Mapping[str, Plain]]
 
 
@@ -49,12 +49,12 @@ class Handler:
 class StreamHandler:
     """A request's argument type, and the function that streams the answer."""
 
-    arguments: type
+    argument_type: type
     serve: Callable[[Any, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class ControlError(Exception):
-    """The daemon did not answer."""
+    """The daemon did not answer, or sent an invalid answer."""
 
 
 class RefusedError(ControlError):
@@ -75,7 +75,7 @@ class ControlServer:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Listen on the socket. Raises OSError."""
+        """Listen on the socket. Raises OSError if this fails."""
         unix_socket = await asyncio.to_thread(bind_own_socket, self._path)
         self._server = await asyncio.start_unix_server(self._serve, sock=unix_socket, limit=_LINE_LIMIT_BYTES)
 
@@ -110,7 +110,7 @@ class ControlServer:
             if handler is None or not isinstance(request, dict):
                 return {"error": f"unknown request; the valid requests are {', '.join(sorted(self._handlers))}"}
             fields = {key: value for key, value in request.items() if key != "verb"}
-            arguments: Any = from_plain(handler.arguments, fields)
+            arguments: Any = from_plain(handler.argument_type, fields)
             if isinstance(handler, StreamHandler):
                 await handler.serve(arguments, reader, writer)
                 return None
@@ -152,8 +152,11 @@ def _received_data(connection: socket.socket, deadline: Callable[[], float]) -> 
     """Yield received bytes. Stop shortly after the deadline."""
     received_bytes = 0
     start_time, end_time = time.monotonic(), None
-    while (remaining := (deadline() if end_time is None else end_time) - time.monotonic()) > 0 or end_time is None:
-        if remaining <= 0:
+    while True:
+        remaining = (deadline() if end_time is None else end_time) - time.monotonic()
+        if remaining <= 0 and end_time is not None:
+            return
+        if remaining <= 0:  # ask the daemon to end the stream
             connection.shutdown(socket.SHUT_WR)
             end_time = time.monotonic() + _TIMEOUT_SECONDS
             continue

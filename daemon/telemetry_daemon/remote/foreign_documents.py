@@ -116,34 +116,36 @@ def to_history(document: object) -> Past:
     )
 
 
-def _check_schema(schema: str, value: str) -> None:
-    if value != schema:
-        raise DocumentError("the document", f"`{schema}`")
+def _check_schema(expected: str, actual: str) -> None:
+    if actual != expected:
+        raise DocumentError("the document", f"`{expected}`")
 
 
-def _parse_device(item: DeviceJson) -> MergedDevice:
-    if not item.id:
+def _parse_device(device: DeviceJson) -> MergedDevice:
+    if not device.id:
         raise DocumentError("a device's id", "text")
-    allocations = tuple(_parse_allocation(allocation, f"an allocation of {item.id}") for allocation in item.allocations)
+    subject = f"an allocation of {device.id}"
+    allocations = tuple(_parse_allocation(allocation, subject) for allocation in device.allocations)
     owners = {(allocation.owner.kind, allocation.owner.name): allocation.owner for allocation in allocations}
+    numbers = _parse_numbers(device.readings, device.origin, device.id)
     return MergedDevice(
-        vendor=item.vendor,
-        index=item.index,
-        id=item.id,
-        device=item.device,
-        model=item.model or "",
-        uuid=item.uuid,
-        bus_id=item.bus_id,
-        serial=item.serial,
-        driver=item.driver,
-        up=item.up,
-        last_read=_parse_time_or_none(item.last_read, f"the time when {item.id} was last listed"),
-        parent=item.parent,
-        partition=item.partition,
-        simulated=item.simulated,
-        replayed=item.replayed,
-        readings=Readings.of((*_parse_numbers(item.readings, item.origin, item.id), *_parse_absences(item.absent))),
-        processes=tuple(_parse_process(process, item.id, owners) for process in item.processes),
+        vendor=device.vendor,
+        index=device.index,
+        id=device.id,
+        device=device.device,
+        model=device.model or "",
+        uuid=device.uuid,
+        bus_id=device.bus_id,
+        serial=device.serial,
+        driver=device.driver,
+        up=device.up,
+        last_read=_parse_time_or_none(device.last_read, f"the time when {device.id} was last listed"),
+        parent=device.parent,
+        partition=device.partition,
+        simulated=device.simulated,
+        replayed=device.replayed,
+        readings=Readings.of((*numbers, *_parse_absences(device.absent))),
+        processes=tuple(_parse_process(process, device.id, owners) for process in device.processes),
         allocations=allocations,
     )
 
@@ -177,16 +179,16 @@ def _parse_absences(values: Mapping[str, Any]) -> Iterator[MergedReading]:
         yield MergedReading(metric, label, value, "")
 
 
-def _parse_source(source_json: SourceJson) -> SourceStatus:
+def _parse_source(source: SourceJson) -> SourceStatus:
     return SourceStatus(
-        source=source_json.source,
+        source=source.source,
         vendor="",
-        state=_checked_state(source_json.state, source_json.source),
-        reason=source_json.reason,
-        detail=source_json.detail or "",
-        version=source_json.version,
-        problems=tuple(Problem(problem.where, problem.text) for problem in source_json.problems),
-        polls=tuple(_parse_health(poll, source_json.source) for poll in source_json.polls),
+        state=_checked_state(source.state, source.source),
+        reason=source.reason,
+        detail=source.detail or "",
+        version=source.version,
+        problems=tuple(Problem(problem.where, problem.text) for problem in source.problems),
+        polls=tuple(_parse_health(poll, source.source) for poll in source.polls),
     )
 
 
@@ -196,35 +198,37 @@ def _checked_state(state: State, source: str) -> State:
     return state
 
 
-def _parse_health(poll_json: PollJson, source: str) -> Health:
+def _parse_health(poll: PollJson, source: str) -> Health:
     return Health(
         source=source,
-        poll=poll_json.poll,
+        poll=poll.poll,
         tier="fast",
         lists_devices=False,
-        state=_checked_state(poll_json.state, source),
-        reason=poll_json.reason,
-        attempted=0.0 if poll_json.age_seconds is None else 1.0,
-        attempted_monotonic=-(poll_json.age_seconds or 0.0),
-        seconds=poll_json.seconds or 0.0,
+        state=_checked_state(poll.state, source),
+        reason=poll.reason,
+        attempted=0.0 if poll.age_seconds is None else 1.0,  # not 0 means attempted; the time is unknown
+        attempted_monotonic=-(poll.age_seconds or 0.0),
+        seconds=poll.seconds or 0.0,
     )
 
 
-def _parse_maintenance(item: MaintenanceJson, wall_time: float) -> Maintenance:
-    return Maintenance(_parse_unix_time(item.until, "the maintenance's end time") - wall_time, item.reason or "")
+def _parse_maintenance(maintenance: MaintenanceJson, wall_time: float) -> Maintenance:
+    end_time = _parse_unix_time(maintenance.until, "the maintenance's end time")
+    return Maintenance(end_time - wall_time, maintenance.reason or "")
 
 
-def _parse_replay_info(item: ReplayJson) -> ReplayInfo:
-    shown = None if item.shown is None else _parse_unix_time(item.shown, "the replay's moment")
-    return ReplayInfo(_parse_unix_time(item.recorded, "the replay's time"), item.hostname or "", shown, item.how or "")
+def _parse_replay_info(replay: ReplayJson) -> ReplayInfo:
+    shown = None if replay.shown is None else _parse_unix_time(replay.shown, "the replay's moment")
+    recorded = _parse_unix_time(replay.recorded, "the replay's time")
+    return ReplayInfo(recorded, replay.hostname or "", shown, replay.how or "")
 
 
-def _parse_series(item: SeriesJson, slots: int, subject: str) -> Series:
-    last = _slot_values(item.last, slots, subject)
-    highest = _slot_values(item.highest, slots, subject) if item.highest else last
+def _parse_series(series: SeriesJson, slots: int, subject: str) -> Series:
+    last = _slot_values(series.last, slots, subject)
+    highest = _slot_values(series.highest, slots, subject) if series.highest else last
     gaps = (
         Gap(_check_range(gap.first, subject, slots), _check_range(gap.slots, subject, slots), gap.reason)
-        for gap in item.gaps
+        for gap in series.gaps
     )
     return Series(last, highest, tuple(gaps))
 

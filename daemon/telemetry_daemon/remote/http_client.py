@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # at run time, imported only for TLS
 
 MAX_ANSWER_BYTES = 64 << 20
 _MAX_REASON_LENGTH = 160
-_REASONS = {
+_REASONS_BY_STATUS = {
     401: "a user and a password are required; set --password-file or $TELEMETRY_USER and $TELEMETRY_PASSWORD",
     403: "the daemon's web configuration denies access",
     404: "no telemetry daemon answers there; check the port and the path",
@@ -30,7 +30,7 @@ _MAX_HEAD_BYTES = 64 << 10
 _READ_BYTES = 1 << 16
 MAX_NODES = 256
 _UNIX_PREFIX = "unix:"
-_PORTS = {"http": 80, "https": 443}
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 _ADDRESS = re.compile(
     r"(?:(?P<scheme>https?)://)?(?:\[(?P<bracketed>[0-9A-Fa-f:.%]+)\]|(?P<host>[A-Za-z0-9_.-]+))(?::(?P<port>[0-9]{1,5}))?"
     r"(?P<path>/[!-~]*)?\Z"
@@ -44,7 +44,7 @@ class AddressError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A daemon's address, over TCP or on the Unix socket `unix`."""
+    """A daemon's address: a host and port, or the Unix socket `unix`. `certificate` is the file of its certificate."""
 
     name: str
     host: str = "localhost"
@@ -76,7 +76,7 @@ def node_address(text: str) -> Address:
     from telemetry_daemon.config.settings import DEFAULT_PORT  # imported only for addresses with a host
 
     scheme = match["scheme"]
-    port = int(match["port"] or (_PORTS[scheme] if scheme else DEFAULT_PORT))
+    port = int(match["port"] or (_DEFAULT_PORTS[scheme] if scheme else DEFAULT_PORT))
     host = match["bracketed"] or match["host"]
     return Address(text, host, port, (match["path"] or "").rstrip("/"), scheme == "https")
 
@@ -191,7 +191,7 @@ class NodeError(Exception):
         self.status = status
 
     @property
-    def is_absent(self) -> bool:
+    def is_daemon_missing(self) -> bool:
         """Return whether no daemon listens at the address."""
         return isinstance(self.__cause__, FileNotFoundError | ConnectionRefusedError)
 
@@ -314,7 +314,7 @@ def _tls_context(address: Address, credentials: Credentials) -> SSLContext:
 
 class _RefusedError(InvalidResponseError):
     def __init__(self, status: int) -> None:
-        super().__init__(_REASONS.get(status, f"the response has status {status}"))
+        super().__init__(_REASONS_BY_STATUS.get(status, f"the response has status {status}"))
         self.status = status
 
 

@@ -20,12 +20,12 @@ MAX_DEFERRED = 10
 _STDERR = 2
 # If poll() reports a pipe as writable, this much fits without blocking (pipe(7), PIPE_BUF).
 _CHUNK_BYTES = 4096
-_PATIENCE_MILLISECONDS = 50
+_WRITE_TIMEOUT_MILLISECONDS = 50
 # For each level: (lowest number, name, priority for journald). See sd-daemon(3).
 _LEVELS = ((logging.ERROR, "error", 3), (logging.WARNING, "warning", 4), (logging.INFO, "info", 6))
 _STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _NOT_PRINTABLE_ASCII = re.compile(r"[^\x20-\x7e]")
-_UNQUOTED = re.compile(r'[^\s"=\\]+\Z')
+_NEEDS_NO_QUOTES = re.compile(r'[^\s"=\\]+\Z')
 
 Scalar = str | int | float | bool | None
 Fields = dict[str, Scalar]
@@ -57,8 +57,8 @@ def deferred(level: str) -> Iterator[None]:
         setup(level, "text")
         for record in deferring.first_records:
             root.handle(record)
-        if deferring.omitted:
-            root.error("log lines were omitted", extra={"lines": deferring.omitted})
+        if deferring.omitted_count:
+            root.error("log lines were omitted", extra={"lines": deferring.omitted_count})
 
 
 class ChangeLog:
@@ -69,7 +69,7 @@ class ChangeLog:
         self._lock = threading.Lock()
 
     def changed(self, key: Hashable, state: object) -> bool:
-        """Store the key's state, and return whether it differs from the previous one."""
+        """Store the key's state, and return whether it is new or differs from the previous state."""
         with self._lock:
             if key in self._states and self._states[key] == state:
                 return False
@@ -84,14 +84,13 @@ class _DeferringHandler(logging.Handler):
     def __init__(self, level: str) -> None:
         super().__init__(level)
         self.first_records: list[logging.LogRecord] = []
-        self.omitted = 0
+        self.omitted_count = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the record, or count it if there are too many."""
         if len(self.first_records) < MAX_DEFERRED:
             self.first_records.append(record)
         else:
-            self.omitted += 1
+            self.omitted_count += 1
 
 
 class _LineHandler(logging.Handler):
@@ -108,11 +107,11 @@ class _LineHandler(logging.Handler):
         """Write the record as a line. Never raises."""
         if self._lost_count:
             notice = _make_record(logging.WARNING, "log lines were lost", lines=self._lost_count)
-            if not self._writer.write(self._format_line(notice), patience_milliseconds=0):
+            if not self._writer.write(self._format_line(notice), timeout_milliseconds=0):
                 self._lost_count += 1
                 return
             self._lost_count = 0
-        if not self._writer.write(self._format_safely(record), _PATIENCE_MILLISECONDS):
+        if not self._writer.write(self._format_safely(record), _WRITE_TIMEOUT_MILLISECONDS):
             self._lost_count += 1
 
     def _format_safely(self, record: logging.LogRecord) -> str:
@@ -142,19 +141,18 @@ class _LineWriter:
             self._poll.register(self._descriptor, select.POLLOUT)
         self._has_partial_line = False
 
-    def write(self, line: str, patience_milliseconds: int) -> bool:
-        """Write one line within `patience_milliseconds`, and return whether this succeeded."""
+    def write(self, line: str, timeout_milliseconds: int) -> bool:
         data = (("\n" if self._has_partial_line else "") + line + "\n").encode(errors="backslashreplace")
         for start in range(0, len(data), _CHUNK_BYTES):
-            if not self._write_chunk(data[start : start + _CHUNK_BYTES], patience_milliseconds):
+            if not self._write_chunk(data[start : start + _CHUNK_BYTES], timeout_milliseconds):
                 self._has_partial_line = self._has_partial_line or start > 0
                 return False
         self._has_partial_line = False
         return True
 
-    def _write_chunk(self, chunk: bytes, patience_milliseconds: int) -> bool:
+    def _write_chunk(self, chunk: bytes, timeout_milliseconds: int) -> bool:
         try:
-            if self._descriptor < 0 or not self._poll.poll(patience_milliseconds):
+            if self._descriptor < 0 or not self._poll.poll(timeout_milliseconds):
                 return False
             return os.write(self._descriptor, chunk) == len(chunk)
         except OSError:  # there is no other place to report the error
@@ -215,7 +213,7 @@ def _to_scalar(value: object) -> Scalar:
 def _value_text(value: Scalar) -> str:
     if not isinstance(value, str):
         return json.dumps(value)
-    return value if _UNQUOTED.match(value) and value.isprintable() else _quote(value)
+    return value if _NEEDS_NO_QUOTES.match(value) and value.isprintable() else _quote(value)
 
 
 def _quote(text: str) -> str:

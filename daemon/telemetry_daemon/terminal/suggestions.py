@@ -13,12 +13,12 @@ _MAX_NAMES = 20
 
 
 def similar_names(name: str, names: Iterable[str]) -> list[str]:
-    """Return up to two similar names."""
+    """Return the valid names that the user may have meant: sources of a tool of this name, or up to two others."""
     valid, normalized = frozenset(names), name.lower().replace("_", "-")
     sources = [
         source for vendor in VENDORS for tool, source in vendor.other_tools if tool == normalized and source in valid
     ]
-    similar = sources or [normalized] * (normalized in valid) or _most_similar(name, valid, 2)
+    similar = sources or ([normalized] if normalized in valid else _most_similar(name, valid, 2))
     names_with_prefix = [key for key in sorted(valid) if len(name) >= _MIN_PREFIX_LENGTH and key.startswith(name)]
     return similar or names_with_prefix[:2]
 
@@ -31,8 +31,8 @@ def patterns_like(name: str, keys: Iterable[str]) -> list[str]:
 
 def _most_similar(name: str, names: Iterable[str], limit: int) -> list[str]:
     ordered = sorted(names)
-    rearranged = [other for other in ordered if sorted(other) == sorted(name)]
-    return rearranged[:limit] or difflib.get_close_matches(name, ordered, n=limit, cutoff=_MIN_SIMILARITY)
+    anagrams = [other for other in ordered if sorted(other) == sorted(name)]
+    return anagrams[:limit] or difflib.get_close_matches(name, ordered, n=limit, cutoff=_MIN_SIMILARITY)
 
 
 def did_you_mean(names: Iterable[str]) -> str:
