@@ -54,19 +54,19 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Report a usage error in one line, and exit."""
-        invalid = _INVALID_CHOICE.search(message)
-        if invalid is not None:
+        match = _INVALID_CHOICE.search(message)
+        if match is not None:
             from telemetry_daemon.terminal.suggestions import suggest_or_list
 
-            hint = suggest_or_list(invalid[1], re.findall(r"[\w.:-]+", invalid[2]))
-            message = message.replace(invalid[0], f"no such choice: '{invalid[1]}'{hint}")
+            hint = suggest_or_list(match[1], re.findall(r"[\w.:-]+", match[2]))
+            message = message.replace(match[0], f"no such choice: '{match[1]}'{hint}")
         message = f"{message}; see '{self.prog} --help'"
         if self.report_error is not None:
             sys.exit(self.report_error(message))
         streams.say(message, self.prog)
         sys.exit(exits.USAGE)
 
-    def reject_unknown(self, arguments: Sequence[str]) -> NoReturn:
+    def reject_unknown_arguments(self, arguments: Sequence[str]) -> NoReturn:
         from telemetry_daemon.terminal.suggestions import did_you_mean, similar_names
 
         name = arguments[0].partition("=")[0]
@@ -97,8 +97,8 @@ def build_parser(command: str | None) -> _Parser:
         )
         parser.add_argument("--version", action="store_true", help="print the version")
         return parser
-    phrase = dict(COMMANDS)[command]
-    description = phrase[0].upper() + phrase[1:] + "."
+    summary = dict(COMMANDS)[command]
+    description = summary[0].upper() + summary[1:] + "."
     # With a width, argparse does not import shutil. Abbreviations are off: a new flag could make them ambiguous.
     parser = _Parser(
         prog=f"telemetry {command}",
@@ -113,7 +113,7 @@ def build_parser(command: str | None) -> _Parser:
     return parser
 
 
-class _Command(Protocol):
+class _CommandModule(Protocol):
     EXAMPLES: Mapping[str, str]
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
@@ -123,9 +123,11 @@ class _Command(Protocol):
         """Run the command and return the exit status."""
 
 
-def command_module(command: str) -> _Command:
+def command_module(command: str) -> _CommandModule:
     """Import and return the command's module."""
-    module: _Command = importlib.import_module(_EXTERNAL_MODULES.get(command, f"telemetry_daemon.commands.{command}"))
+    module: _CommandModule = importlib.import_module(
+        _EXTERNAL_MODULES.get(command, f"telemetry_daemon.commands.{command}")
+    )
     return module
 
 
@@ -133,13 +135,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["job"]:
-        from telemetry_daemon.readers.jobs import hook_process  # exits with 0, as a failed hook would drain the node
+        from telemetry_daemon.readers.jobs import hook_process  # exits with 0, because a failed hook drains the node
 
-        hook_process.run_and_exit(partial(_main, arguments))
-    return _main(arguments)
+        hook_process.run_and_exit(partial(_run_and_report_errors, arguments))
+    return _run_and_report_errors(arguments)
 
 
-def _main(arguments: list[str]) -> int:
+def _run_and_report_errors(arguments: list[str]) -> int:
     streams.prepare_streams()
     try:
         status = _dispatch(arguments)
@@ -195,7 +197,7 @@ def _dispatch(arguments: list[str]) -> int:
     parser = build_parser(command)
     namespace, unknown_arguments = parser.parse_known_args(arguments[command is not None :])
     if unknown_arguments:
-        parser.reject_unknown(unknown_arguments)
+        parser.reject_unknown_arguments(unknown_arguments)
     if command is not None:
         return command_module(command).run(namespace)
     if namespace.version:

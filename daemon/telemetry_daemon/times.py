@@ -10,7 +10,7 @@ from telemetry_parsers.dataclass import dataclass
 
 # The main thread waits in short steps, because a wait for a lock may delay its signal handlers.
 MAX_WAIT_SECONDS = 0.2
-MIN_SLEEP_SECONDS = 1.0  # a shorter suspension may be a measurement error
+MIN_SLEEP_SECONDS = 1.0  # a shorter suspension of the machine may be a measurement error
 _UNIT_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _PLAIN_SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?\Z", re.ASCII)
 _UNIT_PART = re.compile(r"([0-9]{1,9})([dhms])")
@@ -36,7 +36,7 @@ class Clock:
 
 
 def parse_duration(text: str) -> float | None:
-    """Return a duration such as `90` or `1h30m` in seconds, or None."""
+    """Return the seconds of a duration such as `90` or `1h30m`, or None if the text is not a duration."""
     text = text.strip().lower()
     if _PLAIN_SECONDS.match(text):
         return float(text)

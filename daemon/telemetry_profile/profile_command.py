@@ -172,7 +172,7 @@ def _render(profile: Profile, arguments: argparse.Namespace) -> str:
 def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
     from telemetry_profile.files.publish import publish, step_counts_of
 
-    folder = Path(options.settings(arguments).steps.directory)
+    folder = Path(options.load_settings(arguments).steps.directory)
     for member in profile.members:
         counts = step_counts_of(member, arguments.publish)
         if counts is None:

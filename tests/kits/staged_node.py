@@ -186,7 +186,7 @@ def _with_what_is_told(
 def main() -> None:
     stage, arguments = Path(sys.argv[1]), argparse.ArgumentParser()
     options.add_config(arguments)
-    options.add_flags(arguments)
+    options.add_setting_flags(arguments)
     inputs = options.settings_inputs(arguments.parse_args(sys.argv[3:]))
     settings = file.load(inputs)
     log.setup(settings.log.level, settings.log.format)

@@ -25,7 +25,7 @@ EXAMPLES = {
 }
 
 FORMATS = ("nagios", "nhc", "npd", "json")
-_DEFAULT_SECONDS = 20.0
+_DEFAULT_TIMEOUT_SECONDS = 20.0
 _UNKNOWN_STATUS = 3
 _EXPECTED_METRIC = "telemetry_devices_expected"
 _PCI_METRIC = "telemetry_pci_devices"
@@ -73,11 +73,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout",
         type=options.parse_seconds_up_to_a_day,
-        default=_DEFAULT_SECONDS,
+        default=_DEFAULT_TIMEOUT_SECONDS,
         metavar="TIME",
         help="do not wait longer than TIME for sources (default: 20s)",
     )
-    options.add_origins(parser, "check", options.HEALTHY_DEMO, "--node", "--demo")
+    options.add_origins(parser, "check", options.DEMO_HELP, "--node", "--demo")
     options.add_credentials(parser)
     options.add_config(parser)
     # `own_readings.open_tools` reads these arguments, which have no flags here.
@@ -98,19 +98,19 @@ def run(arguments: argparse.Namespace) -> int:
         return 0 if is_ignored else _UNKNOWN_STATUS_BY_FORMAT.get(arguments.format, _UNKNOWN_STATUS)
     from telemetry_exporters.documents import check_formats
 
-    writers: Mapping[str, Callable[[Checkup], str]] = {
+    formatters: Mapping[str, Callable[[Checkup], str]] = {
         "nagios": check_formats.nagios_text,
         "nhc": check_formats.nhc_text,
         "npd": check_formats.npd_text,
         "json": check_formats.document,
     }
-    statuses = {"nhc": check_formats.nhc_status, "npd": check_formats.npd_status}
-    sys.stdout.write(writers[arguments.format](checkup))
-    return statuses.get(arguments.format, int)(checkup.status)
+    status_converters = {"nhc": check_formats.nhc_status, "npd": check_formats.npd_status}
+    sys.stdout.write(formatters[arguments.format](checkup))
+    return status_converters.get(arguments.format, int)(checkup.status)
 
 
 def report_usage_error(message: str) -> int:
-    """Print a usage error. Return the status UNKNOWN."""
+    """Print a usage error, and return the exit status for UNKNOWN."""
     print(f"TELEMETRY UNKNOWN - {message}")
     return _UNKNOWN_STATUS
 
@@ -133,7 +133,7 @@ def _run_checkup(arguments: argparse.Namespace) -> Checkup:
 
 
 def _read_snapshot(arguments: argparse.Namespace) -> Result:
-    """Return the daemon's snapshot. If no daemon answers, read the sources."""
+    """Return a daemon's snapshot, or read the sources if no daemon with the same settings is ready."""
     from telemetry_daemon.commands import daemons
 
     if arguments.node is not None:
@@ -152,7 +152,7 @@ def _device_expectations(arguments: argparse.Namespace) -> tuple[Mapping[str, in
     if arguments.demo is not None:
         return {}, True
     if arguments.node is None:
-        return options.settings(arguments).expect.devices, _has_accelerators()
+        return options.load_settings(arguments).expect.devices, _has_accelerators()
     from telemetry_daemon.commands import daemons
 
     names = urlencode([("name[]", name) for name in (_EXPECTED_METRIC, _PCI_METRIC)])
@@ -173,16 +173,16 @@ def _has_accelerators() -> bool:
 
 
 def read_overrides(path: str) -> Overrides:
-    """Return the overrides in a file. Raises CommandError with all errors."""
+    """Return the overrides in a file. If it is invalid, raise CommandError with all errors in it."""
     from telemetry_parsers.vendors import VENDOR_WORDS
 
     document = _read_toml(path)
     thresholds, expected = document.pop("thresholds", {}), document.pop("expect", {})
-    count_text = f"a whole number from 0 to {_MAX_DEVICES}"
+    count_requirement = f"a whole number from 0 to {_MAX_DEVICES}"
     problems = [
         *(f"[{name}]: no such section; the sections are thresholds and expect" for name in document),
         *_section_problems("thresholds", thresholds, "number", THRESHOLD_NAMES, _is_threshold, "a non-negative number"),
-        *_section_problems("expect", expected, "vendor", VENDOR_WORDS, _is_count, count_text),
+        *_section_problems("expect", expected, "vendor", VENDOR_WORDS, _is_count, count_requirement),
     ]
     if problems:
         raise CommandError(*(f"{path}: {problem}" for problem in problems))
@@ -200,7 +200,7 @@ def _read_toml(path: str) -> dict[str, Any]:
 
 
 def _section_problems(
-    section: str, table: Any, entry_kind: str, names: Sequence[str], is_valid: Callable[[Any], bool], expected: str
+    section: str, table: Any, entry_kind: str, names: Sequence[str], is_valid: Callable[[Any], bool], requirement: str
 ) -> Iterator[str]:
     from telemetry_daemon.terminal.suggestions import suggest_or_list
 
@@ -211,7 +211,7 @@ def _section_problems(
         if name not in names:
             yield f"{section}.{name}: no such {entry_kind}{suggest_or_list(name, names)}"
         if not is_valid(value):
-            yield f"{section}.{name}: must be {expected}, not {value!r}"
+            yield f"{section}.{name}: must be {requirement}, not {value!r}"
 
 
 def _is_threshold(value: Any) -> bool:

@@ -22,7 +22,7 @@ _MAX_ROOFLINE_BYTES = 4 * 2**20
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments to the parser."""
     parser.add_argument(
-        "what",
+        "action",
         metavar="check|show|default|peaks",
         choices=("check", "show", "default", "peaks"),
         help="`check` prints all errors. `show` prints the effective settings. `default` prints a file with every setting. "
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="ROOFLINE", nargs="?", help="with peaks: the roofline.csv")
     parser.add_argument("--model", help="with peaks: the cards' model, spelled as in the label `model`")
     options.add_config(parser)
-    options.add_flags(parser)
+    options.add_setting_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,22 +40,22 @@ def run(arguments: argparse.Namespace) -> int:
     from telemetry_daemon.plugins.loading import load_parsers
     from telemetry_daemon.plugins.sources import find_parsers
 
-    if arguments.what == "peaks":
+    if arguments.action == "peaks":
         return _print_measured_peaks(arguments.file, arguments.model)
     if arguments.file is not None or arguments.model is not None:
-        raise CommandError(f"ROOFLINE and --model are only for 'telemetry config peaks', not for '{arguments.what}'")
-    if arguments.what == "default":
+        raise CommandError(f"ROOFLINE and --model are only for 'telemetry config peaks', not for '{arguments.action}'")
+    if arguments.action == "default":
         sys.stdout.write(table.default_toml())
         return exits.OK
     loaded = file.load_with_origins(options.settings_inputs(arguments))
     with load_parsers(find_parsers(loaded.settings.parsers.paths)) as parsers:
         options.check_sections(arguments, loaded.settings, parsers.polls)
-        options.warn_of_failures(parsers)
+        options.warn_of_plugin_failures(parsers)
     if loaded.settings.web.config_file:
         _check_web_config(loaded.settings.web.config_file)
     if loaded.settings.ranks.table:
         _check_rank_table(loaded.settings.ranks)
-    if arguments.what == "show":
+    if arguments.action == "show":
         sys.stdout.write(table.effective_toml(loaded.settings, loaded.origins))
     else:
         print("the configuration is valid")

@@ -35,7 +35,7 @@ from telemetry_parsers.model import Snapshot
 if TYPE_CHECKING:  # imported on demand: a snapshot from the daemon needs no settings
     from telemetry_daemon.config.settings import Settings
 
-_SNAPSHOT = "/api/v1/snapshot"
+_SNAPSHOT_PATH = "/api/v1/snapshot"
 _MAX_FILE_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 2.0
 # A shorter timeout for commands that can read the tools instead.
@@ -44,7 +44,7 @@ _HTTP_NOT_READY = 503
 
 
 def read_credentials(arguments: argparse.Namespace) -> Credentials:
-    """Return the credentials from arguments and environment, or raise CommandError."""
+    """Return the credentials from arguments and environment. Raise CommandError if the password file is unusable."""
     if arguments.password_file is None:
         user, password = os.environ.get(USER_VARIABLE, ""), os.environ.get(PASSWORD_VARIABLE, "")
         return Credentials(user, password, arguments.ca)
@@ -56,7 +56,7 @@ def read_credentials(arguments: argparse.Namespace) -> Credentials:
 
 
 def addresses(nodes: Sequence[str], file: Path | None) -> tuple[Address, ...]:
-    """Return the nodes' addresses. The file contains further nodes. Raises CommandError."""
+    """Return the addresses of `nodes` and of the nodes in `file`. Raise CommandError if an address is invalid."""
     file_addresses = parse_node_list(_read_text(str(file))) if file is not None else []
     if file is not None and not file_addresses:
         raise CommandError(f"{file} contains no nodes; write one node per line")
@@ -66,14 +66,14 @@ def addresses(nodes: Sequence[str], file: Path | None) -> tuple[Address, ...]:
         raise CommandError(str(error)) from None
 
 
-def daemon_at_socket(arguments: argparse.Namespace) -> Address | None:
-    """Return the address of the local socket if a daemon answers, else None."""
-    address = node_address(f"unix:{options.local_socket(arguments)}")
+def find_daemon_at_socket(arguments: argparse.Namespace) -> Address | None:
+    """Return the address of the local socket if a daemon answers there, else None."""
+    address = node_address(f"unix:{options.local_socket_path(arguments)}")
     return None if _find_connection_error(address, Credentials(), None) else address
 
 
 def find_local_daemon(settings: Settings, credentials: Credentials) -> Address | None:
-    """Return an address of the local daemon, or None. Raises DaemonRefusedError."""
+    """Return an address of the local daemon, or None if no daemon runs. Raise DaemonRefusedError if it refuses this user."""
     socket_path = local_socket_in(settings.state.runtime_directory)
     is_running, error_texts = False, []
     for address in local_addresses(settings):
@@ -89,11 +89,11 @@ def find_local_daemon(settings: Settings, credentials: Credentials) -> Address |
 
 
 def _find_connection_error(address: Address, credentials: Credentials, service_uid: int | None) -> NodeError | None:
-    """Return the error of a test request, or None if the daemon answers."""
+    """Return why no daemon answers, or None. If `service_uid` is given, only this user or root may serve the port."""
     if service_uid is not None and not _is_served_by(address.port, service_uid):
         return NodeError(f"no process of the daemon's user listens on port {address.port}")
     try:
-        _fetch(address, credentials, _TIMEOUT_SECONDS, "/healthz")
+        _fetch_last(address, credentials, _TIMEOUT_SECONDS, "/healthz")
     except NodeError as error:
         return error
     return None
@@ -152,47 +152,48 @@ def _read_text(path: str) -> str:
 
 
 def requested_address(arguments: argparse.Namespace, remedy: str) -> Address:
-    """Return the address of the requested or local daemon. Raises CommandError."""
+    """Return the address of `--node`, or of the local daemon. Raise CommandError if no local daemon answers."""
     if arguments.node is not None:
         return addresses([arguments.node], None)[0]
-    address = find_local_daemon(options.settings(arguments), read_credentials(arguments))
+    address = find_local_daemon(options.load_settings(arguments), read_credentials(arguments))
     if address is None:
         raise CommandError(f"no daemon of this node answers; start it, or {remedy}", status=exits.UNAVAILABLE)
     return address
 
 
-def fetch(arguments: argparse.Namespace, address: Address, target: str, seconds: float) -> bytes:
-    """Return the body of the daemon's response, or raise CommandError."""
+def fetch(arguments: argparse.Namespace, address: Address, target: str, timeout_seconds: float) -> bytes:
+    """Return the body of the daemon's response. Raise CommandError if the request fails."""
     try:
-        return _fetch(address, read_credentials(arguments), seconds, target)
+        return _fetch_last(address, read_credentials(arguments), timeout_seconds, target)
     except NodeError as error:
         raise CommandError(f"{address.name}: {error}", status=exits.UNAVAILABLE) from None
 
 
-def _fetch(address: Address, credentials: Credentials, seconds: float, *targets: str) -> bytes:
-    with contextlib.closing(Client(address, credentials, seconds)) as client:
+def _fetch_last(address: Address, credentials: Credentials, timeout_seconds: float, *targets: str) -> bytes:
+    """Request the targets one after the other, and return the body of the last response."""
+    with contextlib.closing(Client(address, credentials, timeout_seconds)) as client:
         return [client.get(target).body for target in targets][-1]
 
 
 def daemon_snapshot(arguments: argparse.Namespace) -> Result:
-    """Return the snapshot of the requested or local daemon, or raise CommandError."""
+    """Return the snapshot of the daemon on `--node`, or of the local daemon. Raise CommandError if the daemon fails."""
     address = requested_address(arguments, "leave out --from daemon")
-    body = fetch(arguments, address, _SNAPSHOT, arguments.timeout or 5.0)
+    body = fetch(arguments, address, _SNAPSHOT_PATH, arguments.timeout or 5.0)
     name = "the daemon" if arguments.node is None else address.name
     try:
-        # The age is computed with the other node's clock, because the clocks may differ.
+        # The clocks of two machines may differ, so only a local snapshot is compared with the current time.
         return _parse_snapshot(body, name, time.time() if address.unix else None)
     except NodeError as error:
         raise CommandError(f"{address.name}: {error}", status=exits.UNAVAILABLE) from None
 
 
 def local_daemon_snapshot(arguments: argparse.Namespace) -> Result | None:
-    """Return the local daemon's snapshot, or None. Raises DaemonRefusedError."""
+    """Return the local daemon's snapshot, or None if the daemon is missing, not ready, or has other settings."""
     with contextlib.closing(_local_client(arguments)) as client:
         try:
             client.get("/readyz")
-            response = client.get(_SNAPSHOT)
-            if not _has_equal_settings(arguments, response.headers):
+            response = client.get(_SNAPSHOT_PATH)
+            if not _has_same_settings(arguments, response.headers):
                 return None
             return _parse_snapshot(response.body, "the daemon", time.time())
         except NodeError as error:
@@ -202,13 +203,13 @@ def local_daemon_snapshot(arguments: argparse.Namespace) -> Result | None:
 
 
 def _snapshot_over_http(arguments: argparse.Namespace) -> Result | None:
-    """Return the local daemon's snapshot, or None if no daemon is ready."""
+    """Return the snapshot of a local daemon that reads real cards, or None if no such daemon is ready."""
     credentials = read_credentials(arguments)
-    address = find_local_daemon(options.settings(arguments), credentials)
+    address = find_local_daemon(options.load_settings(arguments), credentials)
     if address is None:
         return None
     try:
-        body = _fetch(address, credentials, _SHORT_TIMEOUT_SECONDS, "/readyz", _SNAPSHOT)
+        body = _fetch_last(address, credentials, _SHORT_TIMEOUT_SECONDS, "/readyz", _SNAPSHOT_PATH)
         result = _parse_snapshot(body, "the daemon", time.time())
     except NodeError as error:
         if error.status == _HTTP_NOT_READY:
@@ -218,27 +219,27 @@ def _snapshot_over_http(arguments: argparse.Namespace) -> Result | None:
     return result if is_real else None
 
 
-def shows_simulated_cards(arguments: argparse.Namespace) -> bool:
-    """Return whether a daemon of this node answers and shows simulated cards."""
+def local_daemon_has_simulated_cards(arguments: argparse.Namespace) -> bool:
+    """Return whether a daemon of this node answers and has simulated cards."""
     credentials = read_credentials(arguments)
-    for address in local_addresses(options.settings(arguments)):
+    for address in local_addresses(options.load_settings(arguments)):
         with contextlib.suppress(NodeError):  # no daemon answers there
-            result = _parse_snapshot(_fetch(address, credentials, _SHORT_TIMEOUT_SECONDS, _SNAPSHOT), "", None)
-            return any(device.simulated for device in result.snapshot.devices)
+            body = _fetch_last(address, credentials, _SHORT_TIMEOUT_SECONDS, _SNAPSHOT_PATH)
+            return any(device.simulated for device in _parse_snapshot(body, "", None).snapshot.devices)
     return False
 
 
-def daemon_has_same_settings(arguments: argparse.Namespace) -> bool:
+def local_daemon_has_same_settings(arguments: argparse.Namespace) -> bool:
     """Return whether the local daemon has the same settings as this command."""
     with contextlib.closing(_local_client(arguments)) as client:
         try:
-            return _has_equal_settings(arguments, client.get(_SNAPSHOT).headers)
+            return _has_same_settings(arguments, client.get(_SNAPSHOT_PATH).headers)
         except NodeError:  # without a daemon, the command reads the sources itself
             return False
 
 
 def _local_client(arguments: argparse.Namespace) -> Client:
-    return Client(Address("the daemon", unix=str(options.local_socket(arguments))), seconds=_SHORT_TIMEOUT_SECONDS)
+    return Client(Address("the daemon", unix=str(options.local_socket_path(arguments))), seconds=_SHORT_TIMEOUT_SECONDS)
 
 
 def _parse_snapshot(body: bytes, daemon_name: str, now: float | None) -> Result:
@@ -247,13 +248,13 @@ def _parse_snapshot(body: bytes, daemon_name: str, now: float | None) -> Result:
         snapshot = to_snapshot(document)
     except DocumentError as error:
         raise NodeError(f"the daemon's document is invalid: {error}") from error
-    age_seconds = _age_seconds(snapshot) + (max(0.0, now - snapshot.wall_time) if now is not None else 0.0)
+    age_seconds = _oldest_source_age(snapshot) + (max(0.0, now - snapshot.wall_time) if now is not None else 0.0)
     origin = f"from {daemon_name}: read {human.seconds(round(age_seconds, 1))} ago"
-    # Unknown fields in a document from another machine are not shown.
+    # A document of another machine is not printed as it is, because its unknown fields may contain anything.
     return Result(snapshot, origin, (), document if now else None)
 
 
-def _age_seconds(snapshot: Snapshot) -> float:
+def _oldest_source_age(snapshot: Snapshot) -> float:
     ages = [
         min(snapshot.monotonic_time - poll.attempted_monotonic for poll in source.polls if poll.attempted)
         for source in snapshot.sources
@@ -262,7 +263,7 @@ def _age_seconds(snapshot: Snapshot) -> float:
     return max(ages, default=0.0)
 
 
-def _has_equal_settings(arguments: argparse.Namespace, headers: Mapping[str, str]) -> bool:
+def _has_same_settings(arguments: argparse.Namespace, headers: Mapping[str, str]) -> bool:
     own_hash = inputs_hash(arguments.config, os.environ)
     if own_hash and own_hash == headers.get(INPUTS_HASH_HEADER.lower()):
         return True
@@ -270,4 +271,4 @@ def _has_equal_settings(arguments: argparse.Namespace, headers: Mapping[str, str
         return False
     from telemetry_daemon.config.settings import settings_hash
 
-    return daemon_hash == settings_hash(options.settings(arguments))
+    return daemon_hash == settings_hash(options.load_settings(arguments))

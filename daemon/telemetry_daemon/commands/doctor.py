@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.bundle is not None:
         text, finding_count = doctor.write_bundle(arguments, ROOT)
     else:
-        text, finding_count = doctor.report(arguments, ROOT)
+        text, finding_count = doctor.create_report(arguments, ROOT)
     sys.stdout.write(text)
     return exits.PROBLEMS if finding_count else exits.OK
 

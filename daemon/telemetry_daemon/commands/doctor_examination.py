@@ -33,12 +33,12 @@ from telemetry_exporters.text import clean
 _PLUGIN_REMEDY = "fix the plugin or its dependencies, or remove it from parsers.paths; see docs/writing-a-parser.md"
 
 
-def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
-    """Examine a node. Return the report and the number of findings."""
+def create_report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
+    """Examine a node. Return the report, and the number of findings."""
     if arguments.node is not None:
         examined = _examine_other_node(arguments)
     else:
-        examined = _examine_this_node(arguments, root, options.settings(arguments))[0]
+        examined = _examine_this_node(arguments, root, options.load_settings(arguments))[0]
     if arguments.format == "json":
         return json_values.indented_json(document(examined)), len(examined.findings)
     lines = examination.text_lines(examined, clean, show_all=arguments.all)
@@ -46,7 +46,7 @@ def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
 
 
 def write_bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
-    """Write a bundle. Return its list of contents and the number of findings."""
+    """Write a bundle. Return its list of contents, and the number of findings."""
     try:
         bundles.check_path(arguments.bundle)
         material = _collect_material(arguments, root)
@@ -74,15 +74,17 @@ def _examine_other_node(arguments: argparse.Namespace) -> Examination:
 
 
 def _examine_this_node(
-    arguments: argparse.Namespace, root: Path, settings: Settings, findings: Sequence[Finding] = ()
+    arguments: argparse.Namespace, root: Path, settings: Settings, configuration_findings: Sequence[Finding] = ()
 ) -> tuple[Examination, sources.PolledSources]:
     """Return this node's examination and the polled sources."""
     with load_parsers(find_parsers(settings.parsers.paths)) as loaded:
         options.check_sources(sorted(arguments.source), [loaded_parser.parser.name for loaded_parser in loaded.parsers])
-        if not findings:
+        if not configuration_findings:
             options.check_sections(arguments, settings, loaded.polls)
         polled = sources.poll_sources(loaded, settings, arguments.source, root, streams.show_waiting)
-        failures = [Finding("plugins", options.failure_text(failure), _PLUGIN_REMEDY) for failure in loaded.failures]
+        plugin_findings = [
+            Finding("plugins", options.plugin_failure_text(failure), _PLUGIN_REMEDY) for failure in loaded.failures
+        ]
     local_daemon = LocalDaemon() if arguments.source else _probe_local_daemon(arguments, settings)
     examined = Examination(
         snapshot=polled.snapshot,
@@ -92,7 +94,7 @@ def _examine_this_node(
         folders=limits.read_folders(settings),
         daemon=local_daemon,
         listings=polled.listings,
-        earlier_findings=(*findings, *failures),
+        earlier_findings=(*configuration_findings, *plugin_findings),
         flights=_list_flight_files(settings.state.directory),
         expected=settings.expect.devices,
         owners_are_shown=settings.attribution.enabled,

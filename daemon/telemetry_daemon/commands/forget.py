@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Make the daemon forget the devices or, without a daemon, remove them from its state file."""
     if arguments.vendor is not None and not arguments.all_lost:
         raise CommandError("--vendor needs --all-lost; an ID already selects one device", status=exits.USAGE)
-    settings = options.settings(arguments)
+    settings = options.load_settings(arguments)
     socket_path = control.socket_path(settings.state.runtime_directory)
     if not socket_path.exists():
         matches = (
@@ -68,8 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _result_text(arguments: argparse.Namespace, result: ForgetResult) -> str:
     if arguments.all_lost:
         return f"forgot {result.forgotten} lost {'device' if result.forgotten == 1 else 'devices'}"
-    events = f"the open events of {arguments.id}: {', '.join(result.events)}"
-    return f"forgot {events if result.events else arguments.id}"
+    if result.events:
+        return f"forgot the open events of {arguments.id}: {', '.join(result.events)}"
+    return f"forgot {arguments.id}"
 
 
 def _forget_in_file(arguments: argparse.Namespace, matches: Callable[[Identity], bool], directory: str) -> ForgetResult:

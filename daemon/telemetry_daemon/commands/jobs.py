@@ -27,7 +27,7 @@ EXAMPLES = {
 
 _GROUPINGS = ("owner", "user", "account", "namespace")
 _MAX_FILE_BYTES = 64 << 20
-_QUOTED_LINES = 3
+_MAX_QUOTED_ERRORS = 3
 _LEDGER_PREFIX = b'{"schema":"telemetry.ledger/1"'
 
 
@@ -105,7 +105,7 @@ def _read_record_files(arguments: argparse.Namespace) -> Iterator[tuple[str, byt
         remedy = "use a readable jobs.jsonl"
         yield from ((name, options.read_content(name, _MAX_FILE_BYTES, remedy)) for name in arguments.files)
         return
-    settings = options.settings(arguments)
+    settings = options.load_settings(arguments)
     folder = Path(settings.state.directory)
     files = [(str(folder / name), content) for name, content in _read_node_files(folder)]
     if not files:
@@ -144,7 +144,7 @@ def _records_in_file(path: str, content: bytes, all_errors: list[str]) -> Iterat
             continue
         yield from records
     if errors:
-        quoted = "; ".join(errors[:_QUOTED_LINES]) + ("; …" if len(errors) > _QUOTED_LINES else "")
+        quoted = "; ".join(errors[:_MAX_QUOTED_ERRORS]) + ("; …" if len(errors) > _MAX_QUOTED_ERRORS else "")
         subject = "invalid line was" if len(errors) == 1 else "invalid lines were"
         remedy = "" if len(errors) < line_number else "; use a jobs.jsonl or a ledger.json"
         streams.say(f"{path}: {len(errors)} {subject} skipped: {quoted}{remedy}")
@@ -152,7 +152,7 @@ def _records_in_file(path: str, content: bytes, all_errors: list[str]) -> Iterat
 
 
 def _records_in_line(line: bytes) -> Sequence[JobRecord]:
-    """Return a line's records. A line of `ledger.json` has several."""
+    """Return the records in a line: one in `jobs.jsonl`, all allocations in `ledger.json`."""
     from telemetry_exporters.documents import job_json
 
     if line.startswith(_LEDGER_PREFIX):

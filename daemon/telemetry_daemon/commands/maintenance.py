@@ -20,7 +20,7 @@ EXAMPLES = {
 }
 
 _DEFAULT_SECONDS = 4 * 3_600.0
-_MONTH_SECONDS = 30 * 86_400
+_MAX_SECONDS = 30 * 86_400
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -49,11 +49,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_duration(text: str) -> float:
-    """Parse a duration with a unit, and return its seconds. Raises ArgumentTypeError."""
+    """Return the seconds of a duration. Raise ArgumentTypeError if its unit is missing."""
     if text.strip().replace(".", "", 1).isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' has no unit; write 4h, 90m or 2d")
     duration = options.parse_seconds(text)
-    if not 1 <= duration <= _MONTH_SECONDS:
+    if not 1 <= duration <= _MAX_SECONDS:
         raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 1s to 30d")
     return duration
 
@@ -61,7 +61,7 @@ def _parse_duration(text: str) -> float:
 def run(arguments: argparse.Namespace) -> int:
     """Ask the running daemon to start, end or report maintenance."""
     _check_flags(arguments)
-    settings = options.settings(arguments)
+    settings = options.load_settings(arguments)
     if arguments.action == "on":
         seconds = _DEFAULT_SECONDS if arguments.seconds is None else arguments.seconds
         state = daemon_answer(settings, MaintenanceState, "maintenance_on", seconds=seconds, reason=arguments.reason)

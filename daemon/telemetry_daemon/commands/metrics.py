@@ -92,9 +92,9 @@ def _print_comparison(arguments: argparse.Namespace, table: ExporterTable) -> in
     dashboard_names = names_in_queries(_read_dashboard(arguments.dashboard))
     if not dashboard_names:
         raise CommandError(f"{arguments.dashboard}: no query contains a metric; use a dashboard that Grafana exported")
-    reported = _fetch_metric_names(arguments)
-    print(doc.dashboard_list(table, dashboard_names, reported), end="")
-    return exits.OK if reported.issuperset(dashboard_names) else exits.PROBLEMS
+    reported_names = _fetch_metric_names(arguments)
+    print(doc.dashboard_list(table, dashboard_names, reported_names), end="")
+    return exits.OK if reported_names.issuperset(dashboard_names) else exits.PROBLEMS
 
 
 def _read_dashboard(path: str) -> object:
@@ -109,7 +109,7 @@ def _fetch_metric_names(arguments: argparse.Namespace) -> frozenset[str]:
     from telemetry_daemon.commands import daemons
 
     address = daemons.requested_address(arguments, "pass --node")
-    version = f"?version={arguments.names_version}" if arguments.names_version else ""
-    page = daemons.fetch(arguments, address, f"/metrics/{arguments.names}{version}", _TIMEOUT_SECONDS)
+    query = f"?version={arguments.names_version}" if arguments.names_version else ""
+    page = daemons.fetch(arguments, address, f"/metrics/{arguments.names}{query}", _TIMEOUT_SECONDS)
     lines = page.decode("utf-8", "replace").splitlines()
     return frozenset(line.partition("{")[0].partition(" ")[0] for line in lines if line[:1] not in ("#", ""))

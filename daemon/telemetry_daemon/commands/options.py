@@ -26,9 +26,9 @@ if TYPE_CHECKING:  # imported on demand: the help and a snapshot from the daemon
     from telemetry_parsers.model import MergedDevice
 
 USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"
-_REPEATABLE = frozenset({"web.listen_address"})
-HEALTHY_DEMO = "The cards are healthy at first and have no owners; 'telemetry top --demo' simulates faults and owners"
-EVENTFUL_DEMO = "The demo has owners, half an hour of history, an overheated card and random faults"
+_REPEATABLE_SETTINGS = frozenset({"web.listen_address"})
+DEMO_HELP = "The cards are healthy at first and have no owners; 'telemetry top --demo' simulates faults and owners"
+LIVE_DEMO_HELP = "The demo has owners, half an hour of history, an overheated card and random faults"
 T = TypeVar("T")
 
 
@@ -58,15 +58,15 @@ def add_source(parser: argparse.ArgumentParser, verb: str) -> None:
     parser.add_argument("--source", action="append", default=[], metavar="NAME", help=text)
 
 
-def add_origins(parser: argparse.ArgumentParser, verb: str, demo: str, *flags: str) -> argparse._MutuallyExclusiveGroup:
-    """Add some of the mutually exclusive flags `--node`, `--demo` and `--replay`."""
+def add_origins(parser: argparse.ArgumentParser, verb: str, note: str, *flags: str) -> argparse._MutuallyExclusiveGroup:
+    """Add a group of mutually exclusive flags: some of `--node`, `--demo` (with `note` in its help) and `--replay`."""
     options: Mapping[str, Mapping[str, Any]] = {
         "--node": {"metavar": "NODE", "help": f"{verb} another node: HOST, HOST:PORT or the URL of its daemon"},
         "--demo": {
             "nargs": "?",
             "const": "",
             "metavar": "CARDS",
-            "help": f"{verb} simulated cards, such as 8xnvidia,4xhygon (default: 8xnvidia). {demo}",
+            "help": f"{verb} simulated cards, such as 8xnvidia,4xhygon (default: 8xnvidia). {note}",
         },
         "--replay": {"type": Path, "metavar": "FILE", "help": f"{verb} a recording made by 'telemetry record'"},
     }
@@ -82,7 +82,7 @@ def add_faults(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fault", metavar="NAMES", help=text)
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
+def add_setting_flags(parser: argparse.ArgumentParser) -> None:
     """Add a flag for each setting that has one."""
     from telemetry_daemon.config.settings import DEFAULT_ADDRESS, FLAGS
 
@@ -96,12 +96,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "web.telemetry_path": "path of the metrics page (default: /metrics)",
     }
     for setting, flag in FLAGS.items():
-        action = "append" if setting in _REPEATABLE else "store"
+        action = "append" if setting in _REPEATABLE_SETTINGS else "store"
         parser.add_argument(flag, dest=setting, action=action, metavar="VALUE", help=help_by_setting[setting])
 
 
 def settings_inputs(arguments: argparse.Namespace) -> ConfigInputs:
-    """Return the inputs of the settings: the file, the environment and the flags."""
+    """Return the inputs from which the settings are computed: file, environment and flags."""
     from telemetry_daemon.config.inputs import ConfigInputs
     from telemetry_daemon.config.settings import FLAGS
 
@@ -110,8 +110,8 @@ def settings_inputs(arguments: argparse.Namespace) -> ConfigInputs:
     return ConfigInputs(path=arguments.config, environment=dict(os.environ), overrides=overrides)
 
 
-def settings(arguments: argparse.Namespace) -> Settings:
-    """Return the effective settings, or raise ConfigError."""
+def load_settings(arguments: argparse.Namespace) -> Settings:
+    """Return the effective settings. Raise ConfigError if a setting is invalid."""
     from telemetry_daemon.config import file
 
     return file.load(settings_inputs(arguments))
@@ -125,16 +125,16 @@ def check_sections(arguments: argparse.Namespace, settings: Settings, polls: Map
         file.load(replace(settings_inputs(arguments), known_sources=tuple(sorted(polls)), known_polls=polls))
 
 
-def local_socket(arguments: argparse.Namespace) -> Path:
+def local_socket_path(arguments: argparse.Namespace) -> Path:
     """Return the path of the daemon's local socket."""
     from telemetry_daemon.web.addresses import local_socket_in
 
     directory = runtime_directory(arguments.config, os.environ)
-    return local_socket_in(settings(arguments).state.runtime_directory if directory is None else directory)
+    return local_socket_in(load_settings(arguments).state.runtime_directory if directory is None else directory)
 
 
 def read_content(path: str, max_bytes: int, remedy: str) -> bytes:
-    """Return the content of a file, or of standard input. Raises CommandError."""
+    """Return the content of a file, or of standard input for `-`. Raise CommandError if it cannot be read."""
     from telemetry_daemon.guarded.reading import read_path, read_stream
 
     try:
@@ -146,25 +146,25 @@ def read_content(path: str, max_bytes: int, remedy: str) -> bytes:
 
 
 def matches_device(device: MergedDevice, text: str) -> bool:
-    """Return whether a string is a device's id, index or label."""
+    """Return whether the text names the device: its id, index or label, the latter two optionally after the vendor."""
     names = (str(device.index), device.device)
     return text in (*names, device.id, *(f"{device.vendor} {name}" for name in names))
 
 
-def warn_of_failures(loaded: ParserSet) -> None:
+def warn_of_plugin_failures(loaded: ParserSet) -> None:
     """Print a warning for each plugin that was not loaded."""
     for failure in loaded.failures:
-        streams.say(failure_text(failure))
+        streams.say(plugin_failure_text(failure))
 
 
-def failure_text(failure: PluginFailure) -> str:
+def plugin_failure_text(failure: PluginFailure) -> str:
     """Return one line about a plugin that was not loaded."""
     origin = "" if failure.origin == failure.plugin else f" of {failure.origin}"
     return f"plugin {failure.plugin}{origin}: not loaded: {failure.text}"
 
 
 def parse_seconds(text: str) -> float:
-    """Parse a positive duration, and return its seconds. Raises ArgumentTypeError."""
+    """Return the seconds of a duration. Raise ArgumentTypeError if it is invalid or 0."""
     from telemetry_daemon.times import parse_duration
 
     duration = parse_duration(text)
@@ -176,14 +176,14 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_seconds_up_to_a_day(text: str) -> float:
-    """Parse a duration of at most a day, and return its seconds. Raises ArgumentTypeError."""
+    """Return the seconds of a duration. Raise ArgumentTypeError unless it is from 0.1 seconds to a day."""
     duration = parse_seconds(text)
     if not 0.1 <= duration <= 86_400:
         raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 0.1 seconds to 1d")
     return duration
 
 
-def add_at_option(parser: argparse.ArgumentParser) -> None:
+def add_at(parser: argparse.ArgumentParser) -> None:
     """Add `--at`."""
     text = "time in the recording: 90s (from its start), end-30s, or a recorded time in UTC (03:12:07 or 2026-11-23T03:12:07Z)"
     parser.add_argument("--at", type=_parse_recording_time, metavar="TIME", help=text)
@@ -206,7 +206,7 @@ def _parse_recording_time(text: str) -> RecordingTime:
 
 
 def _parse_argument(parse: Callable[[str], T], text: str) -> T:
-    """Return the parsed argument. Raises ArgumentTypeError with the message of `parse`."""
+    """Return the parsed text. If `parse` raises ValueError, raise ArgumentTypeError with its message."""
     try:
         return parse(text)
     except ValueError as error:
@@ -214,7 +214,7 @@ def _parse_argument(parse: Callable[[str], T], text: str) -> T:
 
 
 def check_origin_flags(arguments: argparse.Namespace) -> None:
-    """Raise CommandError if a flag needs `--replay` or `--demo`."""
+    """Raise CommandError if a flag is used without the `--replay` or `--demo` that it needs."""
     if getattr(arguments, "fault", None) is not None and arguments.demo is None:
         raise CommandError("--fault is only for simulated cards: add --demo")
     flags = [f"--{flag}" for flag in ("at", "speed", "once") if getattr(arguments, flag, None)]
@@ -223,7 +223,7 @@ def check_origin_flags(arguments: argparse.Namespace) -> None:
 
 
 def playback_options(arguments: argparse.Namespace, *, keeps_times: bool) -> PlaybackOptions:
-    """Return the options for playing the recording."""
+    """Return the options of the replay. If `keeps_times` is set, readings keep their recorded times."""
     from telemetry_daemon.recordings.playback import PlaybackOptions
 
     return PlaybackOptions(speed=arguments.speed or 1.0, loops=not arguments.once, keeps_times=keeps_times)
@@ -253,7 +253,7 @@ def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
 
 
 def unknown_name_error(noun: str, name: str, choices: Iterable[str], fallback: str = "") -> CommandError:
-    """Return an error for an unknown name, with a suggestion if possible."""
+    """Return an error for an unknown name. It suggests a similar choice, else `fallback`, else lists the choices."""
     from telemetry_daemon.terminal.suggestions import similar_names
 
     suggestions = similar_names(name, names := sorted(choices))

@@ -30,15 +30,15 @@ if TYPE_CHECKING:  # imported at run time only for recordings
     from telemetry_daemon.state.store import Store
 
 # The CPU load is computed from two readings that are this far apart.
-_HOST_GAP_SECONDS = 0.2
-_DEFAULT_SECONDS = 20.0
+_CPU_LOAD_INTERVAL_SECONDS = 0.2
+_DEFAULT_TIMEOUT_SECONDS = 20.0
 
 ReadSnapshot = Callable[[], Result]
 
 
 @contextmanager
 def open_tools(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
-    """Yield a function that reads all sources. At the end of the block, close the sources."""
+    """Yield a function that reads the requested sources, which are closed at the end of the `with` block."""
     exits.raise_on_signals()
     log.setup("error", "text")
     with ExitStack() as exit_stack:
@@ -49,10 +49,10 @@ def open_tools(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
             os.uname().nodename, sources, Clock(), substitute, streams.show_waiting, configured_peaks(settings)
         )
         exit_stack.callback(oneshot.close)
-        oneshot.prime("host", _HOST_GAP_SECONDS)
+        oneshot.prime("host", _CPU_LOAD_INTERVAL_SECONDS)
         tiers: Sequence[Tier] = ("inventory", "fast") if arguments.all is None else ("inventory", "fast", "slow")
-        timeout_seconds = arguments.timeout or _DEFAULT_SECONDS
-        yield lambda: Result(add_ranks(oneshot.read(tiers, timeout_seconds), settings.ranks), metrics=node.metrics())
+        timeout = arguments.timeout or _DEFAULT_TIMEOUT_SECONDS
+        yield lambda: Result(add_ranks(oneshot.read(tiers, timeout), settings.ranks), plugin_metrics=node.metrics())
 
 
 def _open_node(arguments: argparse.Namespace, exit_stack: ExitStack) -> tuple[Settings, Node]:
@@ -64,7 +64,7 @@ def _open_node(arguments: argparse.Namespace, exit_stack: ExitStack) -> tuple[Se
         return Settings(), demo_node
     from telemetry_daemon.plugins.sources import find_parsers
 
-    settings = options.settings(arguments)
+    settings = options.load_settings(arguments)
     loaded = exit_stack.enter_context(load_parsers(find_parsers(settings.parsers.paths)))
     node = RealNode(loaded, Clock())
     options.check_sources(arguments.source, node.names())
@@ -73,6 +73,8 @@ def _open_node(arguments: argparse.Namespace, exit_stack: ExitStack) -> tuple[Se
 
 
 def _make_daemon_substitute(settings: Settings) -> Substitute:
+    """Return a function that replaces the result of a busy tool with the daemon's readings of this source."""
+
     def substitute(source: Source, outcome: PollOutcome) -> PollOutcome:
         if not tool_lock.is_busy(outcome.capture.failure):
             return outcome
@@ -96,7 +98,7 @@ def _make_daemon_substitute(settings: Settings) -> Substitute:
 
 
 def _source_report(snapshot: Snapshot, source: str) -> Report | None:
-    """Return a source's readings as a report, or None if the source was not read."""
+    """Return a source's readings as a report, or None if the source is not ok or a recording is played."""
     was_read = any(status.source == source and status.state == "ok" for status in snapshot.sources)
     if snapshot.recorded is not None or not was_read:
         return None
@@ -130,14 +132,14 @@ def _to_device(merged_device: MergedDevice) -> Device:
 
 @contextmanager
 def open_recording(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
-    """Yield a function that reads the recording at the time of `--at`."""
+    """Yield a function that returns the recording's readings at `--at`. With `--watch`, the recording plays on."""
     from telemetry_daemon.plugins.sources import find_parsers
     from telemetry_daemon.recordings.playback import PlaybackOptions
     from telemetry_daemon.recordings.replay_node import ReplayNode
     from telemetry_daemon.recordings.survey import parse_time
 
     log.setup("error", "text")
-    settings = options.settings(arguments)
+    settings = options.load_settings(arguments)
     start_time = arguments.at or (parse_time("end") if arguments.watch is None else None)
     with (
         load_parsers(find_parsers(settings.parsers.paths)) as loaded,
@@ -147,7 +149,7 @@ def open_recording(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
         for warning in node.warnings():
             streams.say(warning)
         store = _play_into_store(node, arguments, settings)
-        yield lambda: Result(add_ranks(store.snapshot(), settings.ranks), metrics=node.metrics())
+        yield lambda: Result(add_ranks(store.snapshot(), settings.ranks), plugin_metrics=node.metrics())
 
 
 def _play_into_store(node: ReplayNode, arguments: argparse.Namespace, settings: Settings) -> Store:

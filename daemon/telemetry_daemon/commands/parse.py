@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the parsed outputs as one document, and return the exit status."""
     with load_parsers(find_parsers(arguments.paths)) as parser_set:
-        options.warn_of_failures(parser_set)
+        options.warn_of_plugin_failures(parser_set)
         parsers = {loaded.parser.name: loaded.parser for loaded in parser_set.parsers}
         hyphenated = arguments.source.replace("_", "-")  # the tool `hccn_tool` has the source `hccn-tool`
         source = hyphenated if hyphenated in parsers else arguments.source
@@ -64,7 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
         parser = parsers[source]
         captures = [capture for path in arguments.files for capture in _captures_in_file(parser, path)]
         snapshot = snapshot_of_captures(parser, captures)
-        sys.stdout.write(_format_result(rendering.Result(snapshot, metrics=parser_set.metrics), arguments.format))
+        result = rendering.Result(snapshot, plugin_metrics=parser_set.metrics)
+        sys.stdout.write(_format_result(result, arguments.format))
     status = snapshot.sources[0]
     return exits.PROBLEMS if status.problems or status.state not in ("ok", "no_devices") else exits.OK
 
@@ -143,7 +144,7 @@ def _parse_capture(parser: Parser, capture: Capture, *, is_one_of_several: bool)
 
 
 def _restore_problems(snapshot: Snapshot, report: Report) -> Snapshot:
-    """Add the report's problems to the snapshot if the store has dropped them."""
+    """Add the report's problems to the snapshot of a failed source, for which the store drops them."""
     status = snapshot.sources[0]
     if status.state in ("ok", "no_devices"):
         return snapshot

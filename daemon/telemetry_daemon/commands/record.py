@@ -77,14 +77,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Write each capture as a line, and return the exit status."""
     exits.raise_on_signals()
     log.setup("error", "text")
-    settings = options.settings(arguments)
+    settings = options.load_settings(arguments)
     with load_parsers(find_parsers(settings.parsers.paths)) as loaded:
         options.check_sections(arguments, settings, loaded.polls)
-        origin, record = _origin_and_recorder(arguments)
+        origin, record = _choose_origin(arguments)
         mask = None if arguments.unmasked else Mask(secrets.token_bytes(32), names_here())
         recorder = _open_recorder(arguments.output)
         try:
-            with _progress(recorder, mask, arguments, origin) as progress, recorder:
+            with _showing_progress(recorder, mask, arguments, origin) as progress, recorder:
                 gate = FirstResultGate(_make_masking_callback(recorder, mask, progress.show), CaptureParser(loaded))
                 record(loaded, settings, arguments, gate, progress)
                 _raise_if_nothing_recorded(gate)
@@ -123,11 +123,11 @@ def _make_masking_callback(recorder: Recorder, mask: Mask | None, show_progress:
     return record
 
 
-def _origin_and_recorder(arguments: argparse.Namespace) -> tuple[str, _RecordFunction]:
-    """Return the origin's name, and the function that records the origin."""
-    from telemetry_daemon.commands.daemons import daemon_has_same_settings
+def _choose_origin(arguments: argparse.Namespace) -> tuple[str, _RecordFunction]:
+    """Return the name of the origin (the daemon or the tools), and the function that records it."""
+    from telemetry_daemon.commands.daemons import local_daemon_has_same_settings
 
-    if arguments.origin == "daemon" or (arguments.origin is None and daemon_has_same_settings(arguments)):
+    if arguments.origin == "daemon" or (arguments.origin is None and local_daemon_has_same_settings(arguments)):
         return "the daemon", _record_daemon
     if arguments.before:
         text = "--before needs a daemon with the same settings; use --from daemon to accept different settings"
@@ -147,7 +147,7 @@ def _record_daemon(
         max_round_seconds=poll_intervals.max_round_seconds(
             (loaded_parser.parser, settings.source(loaded_parser.parser.name)) for loaded_parser in loaded.parsers
         ),
-        continues_after_round=lambda: progress.start_recording_time(gate),
+        continues_after_round=lambda: progress.end_first_round(gate),
     )
     capture_count = earlier_count = 0
     try:
@@ -182,7 +182,7 @@ def _record_tools(
     failures: list[RecordError] = []
     has_failed = threading.Event()
 
-    def keep_or_stop(capture: Capture, report: Report | None) -> None:
+    def record_or_stop(capture: Capture, report: Report | None) -> None:
         try:
             gate(capture, report)
         except RecordError as error:
@@ -196,9 +196,9 @@ def _record_tools(
     clock = Clock()
     poller = Poller(Store("", clock), clock)
     try:
-        poller.start(RealNode(loaded, clock, keep_or_stop).sources(settings))
+        poller.start(RealNode(loaded, clock, record_or_stop).sources(settings))
         wait(math.inf, poller.round_check(poll_now=False))
-        if progress.start_recording_time(gate):
+        if progress.end_first_round(gate):
             wait(clock.monotonic() + arguments.duration, lambda: False)
     finally:
         poller.stop()
@@ -213,8 +213,8 @@ class _Progress:
         self._first_round_end = math.inf
         self._next_time = self.start = time.monotonic()
 
-    def start_recording_time(self, gate: FirstResultGate) -> bool:
-        """Note the start time. Return whether any accelerator source has worked or failed."""
+    def end_first_round(self, gate: FirstResultGate) -> bool:
+        """Start to measure the recorded time. Return whether any accelerator source has worked or failed."""
         self._first_round_end = time.monotonic()
         return gate.is_open or bool(gate.failures)
 
@@ -229,19 +229,21 @@ class _Progress:
 
 
 @contextlib.contextmanager
-def _progress(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespace, origin: str) -> Iterator[_Progress]:
-    """Show the progress during the `with` block. At the end, print a summary."""
+def _showing_progress(
+    recorder: Recorder, mask: Mask | None, arguments: argparse.Namespace, origin: str
+) -> Iterator[_Progress]:
+    """Show the progress during the `with` block, and print a summary at its end."""
     progress = _Progress(recorder, arguments.duration)
-    has_summary = True
+    shows_summary = True
     try:
         yield progress
     except (RecordError, CommandError):  # if nothing was captured, only the error is shown
-        has_summary = recorder.has_captures
+        shows_summary = recorder.has_captures
         raise
     finally:
         streams.show_progress("")
         elapsed_text = human.seconds(round(time.monotonic() - progress.start))
-        if has_summary:
+        if shows_summary:
             streams.say(_summary(recorder, mask, arguments.output, f"from {origin} in {elapsed_text}"))
 
 

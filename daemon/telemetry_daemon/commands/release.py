@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Ask the daemon to release the source, and return the exit status."""
     result = daemon_answer(
-        options.settings(arguments), ReleaseResult, "release", source=arguments.source, seconds=arguments.seconds
+        options.load_settings(arguments), ReleaseResult, "release", source=arguments.source, seconds=arguments.seconds
     )
     remaining_pids = ", ".join(map(str, result.left_behind))
     if remaining_pids:

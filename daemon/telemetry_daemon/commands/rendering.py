@@ -18,42 +18,44 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The snapshot that a command prints, and its origin."""
+    """The snapshot that a command prints, its origin, and the metrics that plugins define."""
 
     snapshot: Snapshot
     origin: str = ""
-    metrics: tuple[Metric, ...] = ()
+    plugin_metrics: tuple[Metric, ...] = ()
     document: Mapping[str, Any] | None = None
-    command_lines: Mapping[int, str] = field(default_factory=dict)
+    command_lines_by_pid: Mapping[int, str] = field(default_factory=dict)
+
+    def metrics_by_key(self) -> dict[str, Metric]:
+        """Return the metrics of plugins by their keys."""
+        return {metric.key: metric for metric in self.plugin_metrics}
 
 
 def render_document(result: Result, output_format: str) -> str:
     """Return the snapshot as JSON, CSV or Prometheus text."""
-    plugin_metrics = {metric.key: metric for metric in result.metrics}
+    metrics = result.metrics_by_key()
     if output_format == "json":
         from telemetry_exporters.documents import snapshot_json
 
-        return snapshot_json.render(result.snapshot, plugin_metrics)
+        return snapshot_json.render(result.snapshot, metrics)
     if output_format == "csv":
         from telemetry_exporters.documents import snapshot_csv
 
-        return snapshot_csv.render(result.snapshot, plugin_metrics)
+        return snapshot_csv.render(result.snapshot, metrics)
     from telemetry_exporters.prometheus import renderer
 
-    return renderer.text_page(result.snapshot, plugin_metrics).decode()
+    return renderer.text_page(result.snapshot, metrics).decode()
 
 
 def render_table(
     result: Result, detail: Detail, width: int = 0, ids: frozenset[str] | None = None, patterns: Sequence[str] = ()
 ) -> str:
-    """Return the snapshot as a table. By default, its width is the terminal's."""
+    """Return the snapshot as a table. If `width` is 0, wrap lines at the terminal's width, and only on a terminal."""
     from telemetry_exporters.terminal import table as tables
 
-    # Lines are wrapped only on a terminal.
     columns = width or (streams.terminal_width() if sys.stdout.isatty() else 0)
-    plugin_metrics = {metric.key: metric for metric in result.metrics}
-    selection = tables.Selection(ids, tuple(patterns), result.origin, result.command_lines)
-    return tables.table(result.snapshot, columns, colour_mode(), detail, plugin_metrics, selection)
+    selection = tables.Selection(ids, tuple(patterns), result.origin, result.command_lines_by_pid)
+    return tables.table(result.snapshot, columns, colour_mode(), detail, result.metrics_by_key(), selection)
 
 
 def colour_mode() -> Colour:

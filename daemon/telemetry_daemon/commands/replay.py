@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     if bool(value) != (action in _VALUE_BY_ACTION):
         remedy = f"give {_VALUE_BY_ACTION[action]}" if action in _VALUE_BY_ACTION else f"leave '{value}' out"
         raise CommandError(f"telemetry replay {action}: {remedy}")
-    playback = daemon_answer(options.settings(arguments), ReplayState, "replay", action=action, value=value)
+    playback = daemon_answer(options.load_settings(arguments), ReplayState, "replay", action=action, value=value)
     mode = f", {playback.how}" if playback.how else ""
     position, length = human.seconds(round(playback.place)), human.seconds(round(playback.length))
     print(f"{position} of {length}: {human.utc(playback.shown)} as recorded{mode}")

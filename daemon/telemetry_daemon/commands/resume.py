@@ -20,6 +20,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask the running daemon to poll the source again."""
-    result = daemon_answer(options.settings(arguments), ResumeResult, "resume", source=arguments.source)
+    result = daemon_answer(options.load_settings(arguments), ResumeResult, "resume", source=arguments.source)
     print(f"resumed {arguments.source}" if result.resumed else f"{arguments.source} was not released")
     return exits.OK

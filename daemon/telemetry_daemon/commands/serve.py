@@ -22,10 +22,10 @@ _DEMO_ENVIRONMENT = {"TELEMETRY_ATTRIBUTION_ENABLED": "true", "TELEMETRY_STEPS_E
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments to the parser."""
     options.add_config(parser)
-    options.add_flags(parser)
-    options.add_origins(parser, "serve", f"{options.EVENTFUL_DEMO}; jobs report steps", "--demo", "--replay")
+    options.add_setting_flags(parser)
+    options.add_origins(parser, "serve", f"{options.LIVE_DEMO_HELP}; jobs report steps", "--demo", "--replay")
     options.add_faults(parser)
-    options.add_at_option(parser)
+    options.add_at(parser)
     options.add_playback(parser)
 
 

@@ -57,7 +57,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="list the devices' processes below the table, in JSON or as CSV; on this machine, show their command lines, too",
     )
-    parser.add_argument("--width", type=_width, metavar="COLUMNS", help="the table's width (default: the terminal's)")
+    parser.add_argument(
+        "--width", type=_parse_width, metavar="COLUMNS", help="the table's width (default: the terminal's)"
+    )
     parser.add_argument(
         "--watch",
         nargs="?",
@@ -72,18 +74,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="do not wait longer than TIME for a source (default: 20s)",
     )
-    options.add_origins(parser, "show", options.HEALTHY_DEMO, "--node", "--demo", "--replay").add_argument(
+    options.add_origins(parser, "show", options.DEMO_HELP, "--node", "--demo", "--replay").add_argument(
         "--from",
         dest="origin",
         choices=("daemon", "tools"),
         help="read from the daemon or the tools (default: for tables and JSON, the daemon if it has the same settings; otherwise the tools)",
     )
-    options.add_at_option(parser)
+    options.add_at(parser)
     options.add_credentials(parser)
     options.add_config(parser)
 
 
-def _width(text: str) -> int:
+def _parse_width(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and 20 <= int(text[:6]) <= 10_000):
         raise argparse.ArgumentTypeError("must be a number from 20 to 10000")
     return int(text)
@@ -105,7 +107,7 @@ def _check_flags(arguments: argparse.Namespace) -> None:
         if arguments.format == "prometheus":
             raise CommandError("--format prometheus needs --from tools; a daemon serves this format at /metrics")
     if arguments.vendor is not None:
-        options.check_vendor(arguments.vendor, options.settings(arguments).parsers.paths)
+        options.check_vendor(arguments.vendor, options.load_settings(arguments).parsers.paths)
 
 
 def _check_format(arguments: argparse.Namespace) -> None:
@@ -141,7 +143,7 @@ def _choose_reader(arguments: argparse.Namespace, exit_stack: ExitStack) -> _Rea
 
 
 def _daemon_or_tools_reader(arguments: argparse.Namespace, read_tools: _ReadSnapshot) -> _ReadSnapshot:
-    """Return a function that reads the daemon or, without a daemon, the tools."""
+    """Return a function that returns the local daemon's snapshot or, if there is none, reads the tools."""
     refusals: list[options.DaemonRefusedError] = []
 
     def read_result() -> Result:
@@ -157,7 +159,7 @@ def _daemon_or_tools_reader(arguments: argparse.Namespace, read_tools: _ReadSnap
 
 def _read_local_daemon(arguments: argparse.Namespace) -> Result | None:
     try:
-        options.local_socket(arguments).stat()
+        options.local_socket_path(arguments).stat()
     except FileNotFoundError:
         return None
     except OSError:  # this user may not enter the folder
@@ -182,7 +184,7 @@ def _print_snapshots(read_result: _ReadSnapshot, arguments: argparse.Namespace) 
         if arguments.processes and is_this_node:
             result = _with_process_details(result)
         if is_first:
-            _check_patterns(arguments.all or (), result)
+            _check_metric_patterns(arguments.all or (), result)
         ids = _selected_ids(result.snapshot, arguments)
         matches_none = bool(result.snapshot.devices) and not ids
         if matches_none:
@@ -201,12 +203,12 @@ def _print_snapshots(read_result: _ReadSnapshot, arguments: argparse.Namespace) 
 def _mention_simulation(arguments: argparse.Namespace) -> None:
     from telemetry_daemon.commands import daemons
 
-    if daemons.shows_simulated_cards(arguments):
+    if daemons.local_daemon_has_simulated_cards(arguments):
         streams.say("the daemon of this node has simulated cards; `telemetry snapshot --from daemon` shows them")
 
 
 def _with_process_details(result: Result) -> Result:
-    """Add details from /proc, as far as this user may read them."""
+    """Add the details from /proc that this user may read to the processes."""
     from telemetry_daemon.readers.base import Targets
     from telemetry_daemon.readers.proc import ProcReader, command_line
     from telemetry_parsers.owners.proc import PARSER
@@ -217,11 +219,11 @@ def _with_process_details(result: Result) -> Result:
     report = PARSER.parse(ProcReader("", environment=False).read(poll, Targets(pids=tuple(processes))))
     tasks = {task.pid: task for task in report.tasks if _is_same_process(processes[task.pid], task, snapshot.wall_time)}
     devices = tuple(
-        replace(device, processes=tuple(_with_task(process, tasks.get(process.pid)) for process in device.processes))
+        replace(device, processes=tuple(_with_details(process, tasks.get(process.pid)) for process in device.processes))
         for device in snapshot.devices
     )
-    command_lines = {pid: command_line(pid) for pid in tasks}
-    return replace(result, snapshot=replace(snapshot, devices=devices), command_lines=command_lines)
+    command_lines_by_pid = {pid: command_line(pid) for pid in tasks}
+    return replace(result, snapshot=replace(snapshot, devices=devices), command_lines_by_pid=command_lines_by_pid)
 
 
 def _is_same_process(process: Process, task: Task, snapshot_time: float) -> bool:
@@ -232,7 +234,7 @@ def _is_same_process(process: Process, task: Task, snapshot_time: float) -> bool
     return task.started <= snapshot_time + _START_TOLERANCE_SECONDS
 
 
-def _with_task(process: Process, task: Task | None) -> Process:
+def _with_details(process: Process, task: Task | None) -> Process:
     if task is None:
         return process
     return replace(
@@ -251,11 +253,11 @@ def _format_result(result: Result, ids: frozenset[str], arguments: argparse.Name
 
         document = result.document
         if document is None:
-            document = snapshot_json.document(result.snapshot, {metric.key: metric for metric in result.metrics}, ids)
+            document = snapshot_json.document(result.snapshot, result.metrics_by_key(), ids)
         else:
             document = {**document, "devices": [device for device in document["devices"] if clean(device["id"]) in ids]}
         if arguments.processes:
-            document = snapshot_json.with_processes(document, result.snapshot, result.command_lines)
+            document = snapshot_json.with_processes(document, result.snapshot, result.command_lines_by_pid)
         return json_values.indented_json(document) if arguments.watch is None else json_values.json_line(document)
     if arguments.format == "table":
         from telemetry_exporters.terminal.table import Detail
@@ -272,18 +274,18 @@ def _format_result(result: Result, ids: frozenset[str], arguments: argparse.Name
     else:
         from telemetry_exporters.documents import snapshot_csv
 
-        text = snapshot_csv.processes(selected_result.snapshot, selected_result.command_lines)
+        text = snapshot_csv.processes(selected_result.snapshot, selected_result.command_lines_by_pid)
     return text if is_first or arguments.format != "csv" else text.partition("\n")[2]
 
 
-def _check_patterns(patterns: Sequence[str], result: Result) -> None:
+def _check_metric_patterns(patterns: Sequence[str], result: Result) -> None:
     if not patterns:
         return
     from telemetry_daemon.terminal.suggestions import did_you_mean, patterns_like, similar_names
     from telemetry_exporters.terminal.details import matches
     from telemetry_parsers.metrics import CATALOGUE
 
-    metrics = (*(metric for metric in CATALOGUE if metric.scope != "daemon"), *result.metrics)
+    metrics = (*(metric for metric in CATALOGUE if metric.scope != "daemon"), *result.plugin_metrics)
     for pattern in patterns:
         if not any(matches(metric, (pattern,)) for metric in metrics):
             keys, bare_pattern = [metric.key for metric in metrics], pattern.strip("*")

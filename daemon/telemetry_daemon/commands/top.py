@@ -40,9 +40,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nodes", dest="file", type=Path, metavar="FILE", help="file with a node on each line, and # comments"
     )
-    options.add_origins(parser, "show", f"{options.EVENTFUL_DEMO}, and shows processes", "--demo", "--replay")
+    options.add_origins(parser, "show", f"{options.LIVE_DEMO_HELP}, and shows processes", "--demo", "--replay")
     options.add_faults(parser)
-    options.add_at_option(parser)
+    options.add_at(parser)
     options.add_playback(parser)
     options.add_credentials(parser)
     options.add_config(parser)
@@ -64,7 +64,7 @@ def _choose_feed(arguments: argparse.Namespace) -> Feed:
     if arguments.demo is not None or arguments.replay is not None:
         if nodes or arguments.file is not None:
             raise CommandError("--demo and --replay cannot be combined with nodes; leave out the nodes or the flag")
-        return _polling_feed(arguments, options.settings(arguments), "")
+        return _polling_feed(arguments, options.load_settings(arguments), "")
     from telemetry_daemon.commands import daemons
 
     addresses = daemons.addresses(nodes, arguments.file)
@@ -75,23 +75,23 @@ def _choose_feed(arguments: argparse.Namespace) -> Feed:
         return ManyNodesFeed(addresses, credentials)
     if addresses:
         return _create_follower(f"the daemon at {addresses[0].name}", addresses[0].name, addresses[0], credentials)
-    address = daemons.daemon_at_socket(arguments)
-    return _local_feed(arguments, credentials) if address is None else _follow_this_node(address, credentials)
+    address = daemons.find_daemon_at_socket(arguments)
+    return _local_feed(arguments, credentials) if address is None else _local_follower(address, credentials)
 
 
 def _local_feed(arguments: argparse.Namespace, credentials: Credentials) -> Feed:
     from telemetry_daemon.commands import daemons
 
-    settings = options.settings(arguments)
+    settings = options.load_settings(arguments)
     title = "no daemon on this node; polled by this program"
     try:
         address = daemons.find_local_daemon(settings, credentials)
     except options.DaemonRefusedError:
         address, title = None, "polled by this program, because the daemon does not answer this user"
-    return _polling_feed(arguments, settings, title) if address is None else _follow_this_node(address, credentials)
+    return _polling_feed(arguments, settings, title) if address is None else _local_follower(address, credentials)
 
 
-def _follow_this_node(address: Address, credentials: Credentials) -> Feed:
+def _local_follower(address: Address, credentials: Credentials) -> Feed:
     return _with_command_lines(_create_follower("the daemon of this node", socket.gethostname(), address, credentials))
 
 
