@@ -9,7 +9,7 @@ import pytest
 from kits.ports import free_port
 from kits.web_server import Pki, exchange, fetch, read_to_end, running_server
 from telemetry_daemon.web.access.access_control import HostRule
-from telemetry_daemon.web.clients import client_of
+from telemetry_daemon.web.clients import client_key
 
 ALWAYS = [
     "localhost", "localhost:19820", "LocalHost:8080", "localhost.", "localhost.:19820", "localhost:",
@@ -169,4 +169,4 @@ def test_the_host_is_looked_at_before_limits_and_passwords(pki: Pki, tmp_path: P
     ],
 )
 def test_which_addresses_are_one_client(first: object, second: object, same: bool) -> None:
-    assert (client_of(first) == client_of(second)) == same
+    assert (client_key(first) == client_key(second)) == same

@@ -15,11 +15,11 @@ _HOST_AND_PORT = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*
 
 
 class WebError(Exception):
-    """The server cannot serve with its settings."""
+    """The settings of the web server are unusable."""
 
 
 class ListenError(WebError):
-    """The operating system does not allow listening now, but may allow it later."""
+    """The operating system refuses to listen on an address, but may allow it later."""
 
 
 class WebConfigError(WebError):

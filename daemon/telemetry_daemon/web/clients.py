@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from telemetry_parsers.dataclass import dataclass
 
 MAX_CLIENTS = 4096
-# A machine may use all addresses of its IPv6 network, so the last 64 bits identify no client.
+# A client may use all addresses of its IPv6 network, so the last 64 bits are ignored.
 _HOST_BITS_OF_ONE_CLIENT = 64
 LOCAL_CLIENT = "local"
 _LOG_INTERVAL_SECONDS = 60.0
@@ -24,13 +24,13 @@ class Caller:
     local_address: object
 
 
-def host_of(peer: object) -> str:
-    """Return the client's name for log lines. `peer` is the result of `getpeername`."""
+def peer_name(peer: object) -> str:
+    """Return the peer's IP address for log lines. `peer` is the result of `getpeername`."""
     return str(peer[0]) if isinstance(peer, tuple) else "a local client"
 
 
-def client_of(peer: object) -> str:
-    """Return the client's name for limits. `peer` is the result of `getpeername`."""
+def client_key(peer: object) -> str:
+    """Return the address or network whose requests are limited together. `peer` is the result of `getpeername`."""
     if not isinstance(peer, tuple):
         return LOCAL_CLIENT
     address = ip_address(str(peer[0]))
@@ -40,7 +40,7 @@ def client_of(peer: object) -> str:
 
 
 def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Parse an IP address, and unwrap an IPv4-mapped address. Raises ValueError."""
+    """Parse an IP address, and unwrap an IPv4-mapped address. Raise ValueError if the text is no IP address."""
     address = ipaddress.ip_address(text)
     ipv4 = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return ipv4 or address
@@ -56,7 +56,7 @@ class TokenBucket:
         self._counted_at = 0.0
 
     def missing_tokens(self, now: float) -> float:
-        """Return how many tokens are missing, including a fraction."""
+        """Return how many tokens the bucket needs to be full, with fractions."""
         self._missing_tokens = max(0.0, self._missing_tokens - (now - self._counted_at) / self._interval)
         self._counted_at = now
         return self._missing_tokens
@@ -74,7 +74,7 @@ class TokenBucket:
 
 
 class ClientBuckets:
-    """A token bucket for each of the most recent clients."""
+    """A token bucket for each of the clients that were seen last."""
 
     def __init__(self, interval_seconds: float, burst: int) -> None:
         self._interval = interval_seconds
@@ -113,18 +113,18 @@ class RateLimitedLogger:
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
-        self._quiet_until = 0.0
-        self._omitted = 0
+        self._silent_until = 0.0
+        self._omitted_count = 0
 
     def warning(self, message: str, *arguments: object) -> None:
         """Log a warning, or count it as omitted."""
         now = time.monotonic()
-        if now < self._quiet_until:
-            self._omitted += 1
+        if now < self._silent_until:
+            self._omitted_count += 1
             return
-        self._quiet_until = now + _LOG_INTERVAL_SECONDS
-        if self._omitted:
+        self._silent_until = now + _LOG_INTERVAL_SECONDS
+        if self._omitted_count:
             message += " (and %d more since the last warning)"
-            arguments = (*arguments, self._omitted)
-        self._omitted = 0
+            arguments = (*arguments, self._omitted_count)
+        self._omitted_count = 0
         self._logger.warning(message, *arguments)

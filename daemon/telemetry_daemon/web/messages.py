@@ -39,7 +39,7 @@ class BodyPieces(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response. The `pieces` follow `body`, and are generated while the response is sent."""
+    """A response. The body continues with `pieces`, which are generated while the response is sent."""
 
     status: int
     body: tuple[bytes, ...]
@@ -78,7 +78,7 @@ class ReceivedData:
 
 
 class HandshakeError(Exception):
-    """The TLS handshake failed. `alert` contains bytes that report this to the client."""
+    """The TLS handshake failed. The bytes in `alert` report the failure to the client."""
 
     def __init__(self, reason: str, alert: bytes) -> None:
         super().__init__(reason)

@@ -33,11 +33,11 @@ logger = logging.getLogger(__name__)
 
 # Called with a refusal, or with None if the request is allowed.
 DecisionCallback = Callable[[Response | None], None]
-_OTHER_HOST = (
+_MISDIRECTED_TEXT = (
     b"Misdirected Request: this address does not answer for the host name of the request. "
     b"Ask for localhost or for the address itself, or add the name to web.allowed_hosts in the configuration.\n"
 )
-_MISDIRECTED = Response(421, (_OTHER_HOST,))
+_MISDIRECTED = Response(421, (_MISDIRECTED_TEXT,))
 _REFUSALS = {
     LoginResult.WRONG: status_page(401, (("WWW-Authenticate", "Basic"),)),
     LoginResult.TOO_MANY: status_page(429),
@@ -52,12 +52,12 @@ class LoadedWebConfig:
     watch: FileWatch
     config: WebConfig = field(default_factory=WebConfig)
     context: ssl.SSLContext | None = None
-    channel: Callable[[], Channel] = Channel
+    create_channel: Callable[[], Channel] = Channel
     client_authorities: bytes = b""
 
     @property
     def client_requirements(self) -> object:
-        """Return the requirements for client certificates, to detect changes."""
+        """Return the requirements for client certificates. The value is only compared with an earlier one."""
         tls = self.config.tls
         return tls and (tls.client_certificate, tls.client_allowed_sans, self.client_authorities)
 
@@ -73,21 +73,21 @@ def load_config(file: str) -> LoadedWebConfig:
 
     authorities = pem_bytes(config.tls.client_ca) if config.tls.client_ca else b""
     context = server_context(config.tls, file)
-    channel = partial(TlsChannel, context, make_client_check(config.tls.client_allowed_sans))
-    return LoadedWebConfig(file, watch, config, context, channel, authorities)
+    create_channel = partial(TlsChannel, context, make_client_check(config.tls.client_allowed_sans))
+    return LoadedWebConfig(file, watch, config, context, create_channel, authorities)
 
 
 def _read_and_watch(file: str) -> tuple[WebConfig, FileWatch]:
-    names: tuple[str, ...] = (file,)
+    files: tuple[str, ...] = (file,)
     while True:
-        watch = FileWatch(names)  # before the files are read, so that no change is missed
+        watch = FileWatch(files)  # before the files are read, so that no change is missed
         config = load_web_config(file)
-        names = _files_of(file, config.tls)
-        if names == watch.files:
+        files = _files_to_watch(file, config.tls)
+        if files == watch.files:
             return config, watch
 
 
-def _files_of(file: str, tls: TlsConfig | None) -> tuple[str, ...]:
+def _files_to_watch(file: str, tls: TlsConfig | None) -> tuple[str, ...]:
     pems = (tls.certificate, tls.private_key, tls.client_ca) if tls else ()
     return tuple(dict.fromkeys((file, *(pem.file for pem in pems if pem is not None and pem.file))))
 
@@ -131,7 +131,7 @@ class AccessControl:
         return self._loaded.config.headers
 
     def reload_if_changed(self) -> None:
-        """Read the files again if they changed. Call this often."""
+        """Reload changed files. Call this for each request, because only one call per second checks the files."""
         now = time.monotonic()
         if not self._loaded.file or now - self._checked_at < CHECK_INTERVAL_SECONDS:
             return
@@ -149,18 +149,18 @@ class AccessControl:
         self._auth.set_users(config.users)
         self._limits.configure(config.rate_interval_seconds, config.rate_burst)
 
-    def allow_hosts(self, names: Sequence[str], listening_at: Sequence[object]) -> None:
+    def allow_hosts(self, names: Sequence[str], listening_addresses: Sequence[object]) -> None:
         """Accept requests for these host names and the server's addresses."""
-        self._host_rule = HostRule(names, listening_at)
+        self._host_rule = HostRule(names, listening_addresses)
 
-    def channel(self, first_byte: int) -> Channel | None:
-        """Return a channel for a new connection, or None if the client must use TLS."""
+    def create_channel(self, first_byte: int) -> Channel | None:
+        """Return a channel for a new connection, or None if the client does not use TLS, but must."""
         if self._loaded.context is not None and first_byte != _TLS_HANDSHAKE_RECORD:
             return None
-        return self._loaded.channel()
+        return self._loaded.create_channel()
 
     def decide(self, request: Request, caller: Caller, callback: DecisionCallback) -> None:
-        """Call `callback` with the refusal, or with None to allow the request."""
+        """Decide about a request, and call `callback` with the refusal, or with None if the request is allowed."""
         credentials = request.headers.get("authorization", "")
         user = self._auth.cached_user(credentials)
         if self._error_text:
@@ -216,7 +216,7 @@ class FileWatch:
         return tuple(self._stamps)
 
     def has_changed(self) -> bool:
-        """Return whether the files have changed and are probably complete."""
+        """Return whether a file has changed, and all files are probably complete."""
         # Recent changes are not used yet: a half-written file may be valid, and an empty one allows all clients.
         stamps = {file: _stamp(file) for file in self._stamps}
         return stamps != self._stamps and all(_is_settled(stamp) for stamp in stamps.values())
@@ -239,11 +239,11 @@ def _is_settled(stamp: tuple[int, ...]) -> bool:
 class HostRule:
     """Checks the `Host` header, to prevent DNS rebinding."""
 
-    def __init__(self, allowed: Iterable[str] = (), listening_at: Iterable[object] = ()) -> None:
+    def __init__(self, allowed: Iterable[str] = (), listening_addresses: Iterable[object] = ()) -> None:
         self._allowed = tuple(map(_canonical_host, allowed))
         # Without configured hosts, the header is checked only at these addresses.
         self._loopback_addresses = frozenset(
-            address[:2] for address in listening_at if isinstance(address, tuple) and _is_loopback(address[0])
+            address[:2] for address in listening_addresses if isinstance(address, tuple) and _is_loopback(address[0])
         )
 
     def is_allowed(self, authority: str, local_address: object) -> bool:

@@ -24,7 +24,7 @@ MAX_CACHED_RESULTS = 100
 CLOSING_CHECKS = 200  # two seconds in total
 CLOSING_CHECK_SECONDS = 0.01
 BCRYPT_PASSWORD_BYTES = 72  # bcrypt ignores further bytes, and the Python library rejects longer passwords
-# No password matches this hash, which is checked for unknown users.
+# For unknown users, the password is compared with this hash, which no password matches.
 _UNKNOWN_USER_HASH = "$2b${cost:02}$" + "." * 21 + "u" + "." * 31
 
 
@@ -131,7 +131,7 @@ class BasicAuth:
             callback(LoginResult.TOO_MANY)
 
     def _evict_newest_check(self, client: str) -> bool:
-        """Drop the busiest client's newest check. Return False if `client` is the busiest."""
+        """Drop the newest check of the busiest client. Return False if `client` is the busiest."""
         counts = Counter(check.client for check in self._waiting_checks.values())
         counts[client] += 1
         count_failures = self._make_failure_counter()
@@ -150,7 +150,7 @@ class BasicAuth:
             self._send_to_worker(next_check.attempt)
 
     def _make_failure_counter(self) -> Callable[[str], float]:
-        now = time.monotonic()  # the same time for all clients makes their failures comparable
+        now = time.monotonic()  # failures are comparable only if they are counted at the same time
         return lambda client: self._failures.for_client(client).missing_tokens(now)
 
     def refuse_waiting(self) -> None:
@@ -235,7 +235,7 @@ class _ResultCache:
 
 
 def parse_basic(header: str) -> tuple[bytes, bytes] | None:
-    """Return user and password from a header for basic authentication."""
+    """Return user and password from a header for basic authentication, or None if the header is invalid."""
     scheme, _, encoded = header.partition(" ")
     if scheme.lower() != "basic":
         return None

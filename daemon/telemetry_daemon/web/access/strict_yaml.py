@@ -25,10 +25,10 @@ class Table:
     file: str
     path: str = ""
     line: int = 0
-    entries: tuple[tuple[str, int, yaml.Node], ...] = ()
+    entries: tuple[tuple[str, int, yaml.Node], ...] = ()  # key, line and value
 
     def error(self, key: str, problem: str) -> WebConfigError:
-        """Return an error that names the file, the line and the full key."""
+        """Return an error with the file, the line and the full key."""
         line = next((line for name, line, _ in self.entries if name == key), self.line)
         return _error(self.file, line, self._path_of(key), problem)
 

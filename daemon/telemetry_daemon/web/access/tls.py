@@ -1,4 +1,4 @@
-"""The SSL context, the check of client certificates, and encryption in memory."""
+"""TLS: the server's SSL context, the check of client certificates, and encryption without sockets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DEFAULT_CIPHERS = tuple(
 # TLS 1.0 and 1.1 have no ciphers with authenticated encryption, so forward secrecy is sufficient.
 _DEFAULT_OLD_CIPHERS = tuple(name for name in CIPHER_SUITES.values() if name.startswith("ECDHE"))
 _VERIFY_MODES = {
-    ClientCertificate.NOT_ASKED_FOR: ssl.CERT_NONE,
+    ClientCertificate.NOT_REQUESTED: ssl.CERT_NONE,
     ClientCertificate.VERIFIED_IF_GIVEN: ssl.CERT_OPTIONAL,
     ClientCertificate.REQUIRED: ssl.CERT_REQUIRED,
 }
@@ -48,7 +48,7 @@ def server_context(config: TlsConfig, file: str) -> ssl.SSLContext:
 
 
 def make_client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject], str]:
-    """Return a function that returns why a client certificate is refused, or "" if it is allowed."""
+    """Return a function that checks a client's certificate. It returns the reason for a refusal, or ""."""
     if not allowed_sans:
         return lambda _: ""
     allowed_names = frozenset(map(canonical_san, allowed_sans))
@@ -86,11 +86,11 @@ def pem_bytes(pem: Pem) -> bytes:
 
 
 def _set_versions_and_ciphers(context: ssl.SSLContext, config: TlsConfig, file: str) -> None:
-    is_old_version = config.min_version in {"TLS10", "TLS11"}
-    ciphers = config.ciphers or (_DEFAULT_OLD_CIPHERS if is_old_version else _DEFAULT_CIPHERS)
+    allows_old_versions = config.min_version in {"TLS10", "TLS11"}
+    ciphers = config.ciphers or (_DEFAULT_OLD_CIPHERS if allows_old_versions else _DEFAULT_CIPHERS)
     try:
         # OpenSSL 3 allows the signatures of TLS 1.0 and 1.1 only at security level 0.
-        context.set_ciphers(":".join(ciphers) + (":@SECLEVEL=0" if is_old_version else ""))
+        context.set_ciphers(":".join(ciphers) + (":@SECLEVEL=0" if allows_old_versions else ""))
         if config.curve:
             context.set_ecdh_curve(config.curve)
         with warnings.catch_warnings():
@@ -108,20 +108,20 @@ def _load_certificate(context: ssl.SSLContext, config: TlsConfig, file: str) -> 
     certificate = pem_bytes(config.certificate)
     private_key = pem_bytes(config.private_key)
     if b"ENCRYPTED" in private_key:
-        raise WebConfigError(f"{_origin(config.private_key, file)}: the key is encrypted; remove its password")
+        raise WebConfigError(f"{_pem_location(config.private_key, file)}: the key is encrypted; remove its password")
     try:
         with _as_file(certificate) as certificate_file, _as_file(private_key) as key_file:
             context.load_cert_chain(certificate_file, key_file, password="")
     except (ssl.SSLError, ValueError) as error:
-        origin = _origin(config.certificate, file)
+        location = _pem_location(config.certificate, file)
         remedy = "use a PEM certificate and the key that belongs to it"
         raise WebConfigError(
-            f"{origin}: the certificate and the key cannot be used: {_openssl_reason(error)}; {remedy}"
+            f"{location}: the certificate and the key cannot be used: {_openssl_reason(error)}; {remedy}"
         ) from error
 
 
 def _load_client_authorities(context: ssl.SSLContext, config: TlsConfig, file: str) -> None:
-    if config.client_certificate is ClientCertificate.NOT_ASKED_FOR:
+    if config.client_certificate is ClientCertificate.NOT_REQUESTED:
         return
     context.verify_mode = _VERIFY_MODES[config.client_certificate]
     # As in Go, every certificate in the file is trusted.
@@ -132,13 +132,13 @@ def _load_client_authorities(context: ssl.SSLContext, config: TlsConfig, file: s
     try:
         context.load_verify_locations(cadata=pem_bytes(config.client_ca).decode("ascii", "ignore"))
     except (ssl.SSLError, ValueError) as error:
-        origin = _origin(config.client_ca, file)
+        location = _pem_location(config.client_ca, file)
         raise WebConfigError(
-            f"{origin}: the client CA cannot be used: {_openssl_reason(error)}; use PEM certificates"
+            f"{location}: the client CA cannot be used: {_openssl_reason(error)}; use PEM certificates"
         ) from error
 
 
-def _origin(pem: Pem, file: str) -> str:
+def _pem_location(pem: Pem, file: str) -> str:
     return pem.file or f"{file}: tls_server_config.{pem.key}"
 
 
@@ -171,7 +171,7 @@ class TlsChannel(Channel):
         self._is_established = False
 
     def receive(self, data: bytes) -> ReceivedData:
-        """Return the decrypted bytes, and bytes to send back. Raises HandshakeError, SSLError."""
+        """Decrypt bytes. Raise HandshakeError if the handshake fails, SSLError if a later TLS record is invalid."""
         self._incoming.write(data)
         if not self._is_established and not self._complete_handshake():
             return ReceivedData(b"", self._outgoing.read())

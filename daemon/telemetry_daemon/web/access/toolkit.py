@@ -1,4 +1,4 @@
-"""Reads the web configuration file of the Prometheus exporter-toolkit into validated dataclasses."""
+"""Reads the web configuration file, whose format is that of the Prometheus exporter-toolkit."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _CLIENT_AUTH_TYPES = ("NoClientCert", "RequestClientCert", "VerifyClientCertIfGi
 _UNSUPPORTED_CLIENT_AUTH_TYPES = ("RequireAnyClientCert", "RequireClientCert")
 
 _TOP_KEYS = ("tls_server_config", "http_server_config", "basic_auth_users", "rate_limit")
-_TLS_SWITCHES = ("cert_file", "cert", "key_file", "key", "client_ca_file", "client_ca", "client_auth_type")
+_TLS_ENABLING_KEYS = ("cert_file", "cert", "key_file", "key", "client_ca_file", "client_ca", "client_auth_type")
 _OTHER_TLS_KEYS = ("client_allowed_sans", "min_version", "max_version", "cipher_suites", "curve_preferences")
-_TLS_KEYS = (*_TLS_SWITCHES, *_OTHER_TLS_KEYS, "prefer_server_cipher_suites")
-# Maps each header that can be configured to its allowed values. An empty tuple allows any value.
-_HEADERS: dict[str, tuple[str, ...]] = {
+_TLS_KEYS = (*_TLS_ENABLING_KEYS, *_OTHER_TLS_KEYS, "prefer_server_cipher_suites")
+# The headers that can be configured. An empty tuple allows any value.
+_ALLOWED_HEADER_VALUES: dict[str, tuple[str, ...]] = {
     "Content-Security-Policy": (),
     "Strict-Transport-Security": (),
     "X-Content-Type-Options": ("nosniff",),
@@ -61,13 +61,13 @@ _HEADERS: dict[str, tuple[str, ...]] = {
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _BCRYPT_HASH = re.compile(r"\$2[abxy]\$(?:0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
 _DURATION_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SECONDS_BY_UNIT = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class ClientCertificate(Enum):
     """How client certificates are requested and verified."""
 
-    NOT_ASKED_FOR = "none"
+    NOT_REQUESTED = "none"
     VERIFIED_IF_GIVEN = "verified if given"
     REQUIRED = "required and verified"
 
@@ -83,12 +83,12 @@ class Pem:
 
 @dataclass(frozen=True, slots=True)
 class TlsConfig:
-    """The TLS settings. If `client_ca` is None, the system's authorities are trusted."""
+    """The TLS settings. If `client_ca` is None, the system's certificate authorities are trusted."""
 
     certificate: Pem
     private_key: Pem
     client_ca: Pem | None = None
-    client_certificate: ClientCertificate = ClientCertificate.NOT_ASKED_FOR
+    client_certificate: ClientCertificate = ClientCertificate.NOT_REQUESTED
     client_allowed_sans: tuple[str, ...] = ()
     min_version: str = "TLS12"
     max_version: str = "TLS13"
@@ -109,7 +109,7 @@ class WebConfig:
 
 
 def load_web_config(file: str) -> WebConfig:
-    """Return the configuration in a file."""
+    """Return the configuration in a file. Raise WebConfigError if it is invalid or unreadable."""
     from telemetry_daemon.web.access.strict_yaml import read_table
 
     table = read_table(file, read_small_file(file, "the web configuration file"))
@@ -125,7 +125,7 @@ def load_web_config(file: str) -> WebConfig:
 
 
 def read_small_file(file: str, description: str) -> bytes:
-    """Return the bytes of a file. Raises WebConfigError."""
+    """Return the bytes of a file. Raise WebConfigError if it is unreadable or too large."""
     try:
         return read_file(file, MAX_FILE_BYTES)
     except OSError as error:
@@ -144,7 +144,7 @@ def _read_tls(table: Table, folder: Path) -> TlsConfig | None:
     curve = _read_curve(table)
     prefers_server_ciphers = table.flag("prefer_server_cipher_suites")
     # As in the exporter-toolkit, the other keys alone do not enable TLS.
-    if not any(table.text(key) for key in _TLS_SWITCHES):
+    if not any(table.text(key) for key in _TLS_ENABLING_KEYS):
         return None
     certificate, private_key = _read_certificate_and_key(table, folder)
     return TlsConfig(
@@ -181,17 +181,17 @@ def _read_pem(table: Table, name: str, folder: Path) -> Pem | None:
 
 
 def _read_client_certificate(table: Table) -> ClientCertificate:
-    auth = table.text("client_auth_type")
-    if auth in _UNSUPPORTED_CLIENT_AUTH_TYPES:
-        reason = "is not supported, because OpenSSL verifies every certificate that it requests"
-        raise table.error("client_auth_type", f"{auth} {reason}; set RequireAndVerifyClientCert with a client_ca_file")
-    if auth and auth not in _CLIENT_AUTH_TYPES:
+    auth_type = table.text("client_auth_type")
+    if auth_type in _UNSUPPORTED_CLIENT_AUTH_TYPES:
+        reason = f"{auth_type} is not supported, because OpenSSL verifies every certificate that it requests"
+        raise table.error("client_auth_type", f"{reason}; set RequireAndVerifyClientCert with a client_ca_file")
+    if auth_type and auth_type not in _CLIENT_AUTH_TYPES:
         raise table.error("client_auth_type", f"must be one of {', '.join(_CLIENT_AUTH_TYPES)}")
     # RequestClientCert does not verify the certificate, so no certificate is requested.
     return {
         "VerifyClientCertIfGiven": ClientCertificate.VERIFIED_IF_GIVEN,
         "RequireAndVerifyClientCert": ClientCertificate.REQUIRED,
-    }.get(auth, ClientCertificate.NOT_ASKED_FOR)
+    }.get(auth_type, ClientCertificate.NOT_REQUESTED)
 
 
 def _read_allowed_sans(table: Table, client_certificate: ClientCertificate) -> tuple[str, ...]:
@@ -211,13 +211,14 @@ def _read_ciphers_and_versions(table: Table) -> tuple[tuple[str, ...], str, str]
         if suite not in CIPHER_SUITES and suite not in TLS13_CIPHER_SUITES:
             names = ", ".join((*CIPHER_SUITES, *sorted(TLS13_CIPHER_SUITES)))
             raise table.error("cipher_suites", f"{suite!r} is unknown; valid suites: {names}")
-    lowest, highest = _read_version(table, "min_version", "TLS12"), _read_version(table, "max_version", "TLS13")
+    min_version = _read_version(table, "min_version", "TLS12")
+    max_version = _read_version(table, "max_version", "TLS13")
     ciphers = tuple(CIPHER_SUITES[suite] for suite in suites if suite in CIPHER_SUITES)
     if suites and not ciphers:
-        lowest = "TLS13"
-    if lowest > highest:
-        raise table.error("max_version", f"{highest} is below min_version {lowest}; increase max_version")
-    return ciphers, lowest, highest
+        min_version = "TLS13"
+    if min_version > max_version:
+        raise table.error("max_version", f"{max_version} is below min_version {min_version}; increase max_version")
+    return ciphers, min_version, max_version
 
 
 def _read_version(table: Table, key: str, default: str) -> str:
@@ -245,13 +246,13 @@ def _read_headers(table: Table) -> tuple[tuple[str, str], ...]:
     table.check_keys(("http2", "headers"))
     table.flag("http2")  # accepted and ignored, because every client supports HTTP/1.1
     headers = table.table("headers")
-    headers.check_keys(_HEADERS, "this header cannot be set; valid headers: ")
+    headers.check_keys(_ALLOWED_HEADER_VALUES, "this header cannot be set; valid headers: ")
     header_pairs: list[tuple[str, str]] = []
     for name in headers.names:
         value = headers.text(name)
         if not value:
             continue
-        allowed = _HEADERS[name]
+        allowed = _ALLOWED_HEADER_VALUES[name]
         if allowed and value not in allowed:
             raise headers.error(name, f"must be {' or '.join(allowed)}")
         if not _HEADER_VALUE.fullmatch(value):
@@ -285,4 +286,4 @@ def _read_duration(table: Table, key: str) -> float:
     parts = _DURATION_PART.findall(text)
     if not parts or "".join(amount + unit for amount, unit in parts) != text:
         raise table.error(key, "must be a duration with its unit, such as 1s or 500ms, or 0 for no limit")
-    return sum(float(amount) * _SECONDS[unit] for amount, unit in parts)
+    return sum(float(amount) * _SECONDS_BY_UNIT[unit] for amount, unit in parts)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import cast
 
-from telemetry_daemon.web.clients import Caller, client_of, host_of
+from telemetry_daemon.web.clients import Caller, client_key, peer_name
 from telemetry_daemon.web.messages import NOT_TLS, BodyPieces, Channel, HandshakeError, Request, Response, status_page
 from telemetry_daemon.web.server.conversation import ClientLeft, HttpConversation, Refusal
 from telemetry_daemon.web.server.open_connections import LINGER_BYTES, STREAM_BYTES, WRITE_BYTES, Phase, SharedState
@@ -26,15 +26,14 @@ class Connection(asyncio.BufferedProtocol):
     _shared: SharedState
     _transport: asyncio.Transport = field(init=False)
     caller: Caller = field(init=False)
-    # `_channel` is set when the first byte arrives.
-    _channel: Channel | None = None
+    _channel: Channel | None = None  # chosen when the first byte arrives
     _conversation: HttpConversation = field(init=False)
     _client_requirements: object = None
     _access_state: object = None
     _phase: Phase = Phase.UNFINISHED
     _deadline: asyncio.TimerHandle | None = None
     _to_send: deque[memoryview] = field(default_factory=deque)
-    _has_response: bool = False
+    _is_sending_response: bool = False
     _body_pieces: BodyPieces | None = None
     _is_write_blocked: bool = False
     _has_head_begun: bool = False
@@ -49,7 +48,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         # asyncio calls `pause_writing` as soon as the kernel's buffer is full.
         self._transport.set_write_buffer_limits(high=0)
-        self.caller = Caller(client_of(transport.get_extra_info("peername")), transport.get_extra_info("sockname"))
+        self.caller = Caller(client_key(transport.get_extra_info("peername")), transport.get_extra_info("sockname"))
         self._set_deadline(self._shared.deadlines.head, self._on_head_timeout)
         self._shared.open_connections.add(self)
 
@@ -69,7 +68,7 @@ class Connection(asyncio.BufferedProtocol):
             self._receive(bytes(self._shared.read_buffer[:nbytes]))
 
     def eof_received(self) -> bool:
-        """Finish the response, because the client may still read it."""
+        """Return whether to keep the connection open, because the client may still read the response."""
         if self._channel is None or self._phase in {Phase.CLOSING, Phase.STREAMING}:
             return False
         self._receive_end()
@@ -85,8 +84,8 @@ class Connection(asyncio.BufferedProtocol):
         """Continue when the kernel's buffer has room again."""
         self._is_write_blocked = False
         if self._phase is Phase.CLOSING:
-            asyncio.get_running_loop().call_soon(self._end_sending)
-        elif self._has_response:
+            asyncio.get_running_loop().call_soon(self._send_eof)
+        elif self._is_sending_response:
             self._continue_sending()
         elif self._phase is not Phase.RESPONDING:
             self._resume_reading()
@@ -118,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
         elif self._phase is not Phase.CLOSING:
             self.abort()
 
-    # Called when bytes are received.
+    # Methods for received bytes.
 
     def _receive(self, data: bytes) -> None:
         channel = self._channel or self._open_channel(data[0])
@@ -128,7 +127,7 @@ class Connection(asyncio.BufferedProtocol):
             received = channel.receive(data)
         except HandshakeError as failure:
             self._shared.handshake_log.warning(
-                "no TLS with %s: %s", host_of(self._transport.get_extra_info("peername")), failure
+                "no TLS with %s: %s", peer_name(self._transport.get_extra_info("peername")), failure
             )
             self._transport.write(failure.alert)
             self._start_closing()
@@ -160,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
         access.reload_if_changed()
         self._conversation = HttpConversation()
         self._client_requirements = access.client_requirements
-        channel = access.channel(first_byte)
+        channel = access.create_channel(first_byte)
         self._channel = channel or Channel()
         if channel is None:
             self._send_response(NOT_TLS, is_final=True)
@@ -250,7 +249,7 @@ class Connection(asyncio.BufferedProtocol):
         if sum(map(len, parts)) <= WRITE_BYTES:
             parts = [b"".join(parts)]
         self._to_send.extend(map(memoryview, parts))
-        self._has_response = True
+        self._is_sending_response = True
         if response.pieces is not None:
             self._begin_body_pieces(response.pieces)
         self._continue_sending()
@@ -275,7 +274,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._body_pieces is None:
             self._finish_response()
         else:
-            self._shared.turn_queue.schedule(self.caller.client, self, self._take_piece)
+            self._shared.turn_queue.schedule(self.caller.client, self, self._send_next_piece)
 
     def _begin_body_pieces(self, pieces: BodyPieces) -> None:
         if self._conversation.is_complete:  # the client requested only the head
@@ -287,7 +286,7 @@ class Connection(asyncio.BufferedProtocol):
         self._access_state = self._shared.access.access_state
         pieces.begin(self._on_new_piece, self.abort)
 
-    def _take_piece(self) -> None:
+    def _send_next_piece(self) -> None:
         if self._body_pieces is None or self._is_write_blocked:
             return
         piece = self._next_piece(self._body_pieces)
@@ -341,7 +340,7 @@ class Connection(asyncio.BufferedProtocol):
             self._body_pieces = None
 
     def _finish_response(self) -> None:
-        self._has_response = False
+        self._is_sending_response = False
         if self._is_last_response or not self._conversation.prepare_next():
             self._start_closing()
             return
@@ -361,10 +360,10 @@ class Connection(asyncio.BufferedProtocol):
         if closing_bytes := self._channel.closing_bytes() if self._channel else b"":
             self._transport.write(closing_bytes)
         call_soon = asyncio.get_running_loop().call_soon
-        call_soon(self._transport.close if self._has_client_finished else self._end_sending)
+        call_soon(self._transport.close if self._has_client_finished else self._send_eof)
 
-    def _end_sending(self) -> None:
-        # `resume_writing` must not call this method, because asyncio would shut the socket down twice.
+    def _send_eof(self) -> None:
+        # `resume_writing` must not call this method directly, because asyncio would shut the socket down twice.
         if not (self._transport.is_closing() or self._is_write_blocked):
             try:
                 self._transport.write_eof()

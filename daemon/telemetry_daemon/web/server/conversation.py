@@ -16,14 +16,14 @@ HEAD_LIMIT_BYTES = 16384
 SERVED_METHODS = frozenset({"GET", "HEAD"})
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_NEVER_WITH_BODY = frozenset({204, 304})
+_STATUSES_WITHOUT_BODY = frozenset({204, 304})
 
 Headers = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The response to an invalid request."""
+    """The response to an invalid request. If `is_final`, the connection is closed afterwards."""
 
     response: Response
     is_final: bool
@@ -50,7 +50,7 @@ class HttpConversation:
         return bool(self._http.trailing_data[0])
 
     def next_request(self) -> Request | Refusal | None:
-        """Return the next complete request, a Refusal if it is invalid, or None. Raises ClientLeft."""
+        """Return the next request, a Refusal if it is invalid, or None if it is incomplete. Raise ClientLeft at the end."""
         try:
             event = self._http.next_event()
             if isinstance(event, h11.ConnectionClosed):
@@ -66,7 +66,7 @@ class HttpConversation:
         return request
 
     def encode(self, response: Response, extra_headers: Headers = (), *, is_final: bool = False) -> list[bytes]:
-        """Return the bytes of a response, without `pieces`. Raises ValueError for invalid headers."""
+        """Return the bytes of a response, without `pieces`. Raise ValueError if a header is invalid."""
         try:
             head = h11.Response(
                 status_code=response.status,
@@ -76,7 +76,7 @@ class HttpConversation:
         except h11.LocalProtocolError as error:
             raise ValueError(str(error)) from error
         parts = [self._http.send(head)]
-        if not (self._is_head_request or response.status in _NEVER_WITH_BODY):
+        if not (self._is_head_request or response.status in _STATUSES_WITHOUT_BODY):
             for part in response.body:
                 parts.extend(self._http.send_with_data_passthrough(h11.Data(data=part)) or ())
         if response.pieces is None or self._is_head_request:
@@ -93,7 +93,7 @@ class HttpConversation:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether the response is complete."""
+        """Return whether the response has been encoded to its end."""
         return self._http.our_state is not h11.SEND_BODY
 
     def prepare_next(self) -> bool:
@@ -133,7 +133,7 @@ def _join_headers(event: h11.Request) -> dict[str, str]:
 
 
 def _split_target(target: str) -> tuple[str, str, str] | None:
-    """Return authority, decoded path and query of a target, which may be a full URL."""
+    """Return authority, decoded path and query of a path or full URL, or None if it is invalid."""
     authority = ""
     if not target.startswith("/"):
         scheme, separator, remainder = target.partition("://")
@@ -153,10 +153,10 @@ def _split_target(target: str) -> tuple[str, str, str] | None:
 
 
 def _response_headers(response: Response, extra_headers: Headers, *, is_final: bool) -> list[tuple[str, str]]:
-    """Return a response's headers. Extra headers have precedence."""
+    """Return a response's headers. Extra headers replace headers of the same name."""
     replaced_names = {name.lower() for name, _ in extra_headers}
     headers = [("Date", _format_date(int(time.time())))]
-    if response.status not in _NEVER_WITH_BODY:
+    if response.status not in _STATUSES_WITHOUT_BODY:
         headers.append(("Content-Type", response.content_type))
         if response.pieces is None:
             headers.append(("Content-Length", str(sum(map(len, response.body)))))

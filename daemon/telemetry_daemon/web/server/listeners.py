@@ -30,7 +30,7 @@ _REMEDIES = {
     errno.EMFILE: "no file descriptors are left; raise LimitNOFILE",
 }
 PROC = Path("/proc")
-# The search is limited, because a node can have millions of open files.
+# The search for the process is limited, because a node can have millions of open files.
 SEARCH_SECONDS = 0.5
 _LISTENING = "0A"
 _WORD_BYTES = 4
@@ -56,7 +56,7 @@ class Listener:
 
 
 def open_listener(setting: str, old_listeners: Iterable[Listener] = ()) -> Listener:
-    """Return a socket that listens at this address. Raises WebError."""
+    """Listen at an address. Raise WebError if it is invalid, ListenError if the system refuses to listen."""
     address = parse_address(setting)
     try:
         if isinstance(address, UnixAddress):
@@ -76,17 +76,17 @@ def _describe_port_conflict(setting: str, address: TcpAddress) -> str:
     port = address.port
     local_address = _resolve(setting, address)[1][:2] if address.host else ("::", port)
     try:
-        users_by_inode = {
+        uids_by_inode = {
             inode: uid
-            for listening_at, uid, inode in sockets_on(port)
-            if _accepts(listening_at, local_address) or _accepts(local_address, listening_at)
+            for listening_address, uid, inode in sockets_on(port)
+            if _accepts(listening_address, local_address) or _accepts(local_address, listening_address)
         }
-        process_text = _describe_socket_owner(set(users_by_inode))
+        process_text = _describe_socket_owner(set(uids_by_inode))
     except (OSError, ValueError):  # /proc is missing or has another format
-        users_by_inode, process_text = {}, None
+        uids_by_inode, process_text = {}, None
     if process_text is not None:
         return f"port {port} is already in use by {process_text}; stop it or set another listen_address"
-    user_text = "".join(f", by a process of user ID {uid}" for uid in sorted(set(users_by_inode.values()))[:1])
+    user_text = "".join(f", by a process of user ID {uid}" for uid in sorted(set(uids_by_inode.values()))[:1])
     command = f"`sudo ss -tanp 'sport = :{port}'` shows the process"
     return f"port {port} is already in use{user_text}; {command}: stop it or set another listen_address"
 
@@ -96,12 +96,12 @@ def is_listening_at(listeners: Iterable[Listener], local_address: object) -> boo
     return any(_accepts(listener.socket.getsockname(), local_address) for listener in listeners)
 
 
-def _accepts(listening_at: object, local_address: object) -> bool:
-    if not (isinstance(listening_at, tuple) and isinstance(local_address, tuple)):
-        return listening_at == local_address
+def _accepts(listening_address: object, local_address: object) -> bool:
+    if not (isinstance(listening_address, tuple) and isinstance(local_address, tuple)):
+        return listening_address == local_address
     host = str(local_address[0]).removeprefix("::ffff:")
     wildcard = "0.0.0.0" if "." in host else "::"  # noqa: S104  # compared, not bound
-    return listening_at[1] == local_address[1] and listening_at[0] in {host, wildcard, "::"}
+    return listening_address[1] == local_address[1] and listening_address[0] in {host, wildcard, "::"}
 
 
 def _listen_unix(setting: str, path: str) -> Listener:
@@ -135,7 +135,7 @@ def _listen_tcp(setting: str, address: TcpAddress, old_listeners: list[Listener]
 
 
 def _resolve(setting: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
-    """Return a name's first address, preferably IPv4, as exporters in Go do."""
+    """Return the first address of the host name, preferably IPv4, as exporters in Go do."""
     # For a str, Python would load the IDNA codec, which stays in memory.
     host = address.host.encode("ascii") if address.host.isascii() else address.host
     try:
@@ -166,7 +166,7 @@ def _open_socket(family: int, sockaddr: tuple[object, ...], old_listeners: list[
         if family == socket.AF_INET6:
             # "::" also accepts IPv4, as in exporters written in Go.
             listening_socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(sockaddr[0] != "::"))
-        _listen_beside(listening_socket, sockaddr, old_listeners)
+        _bind_and_listen(listening_socket, sockaddr, old_listeners)
         listening_socket.settimeout(0)
     except BaseException:
         listening_socket.close()
@@ -174,10 +174,10 @@ def _open_socket(family: int, sockaddr: tuple[object, ...], old_listeners: list[
     return listening_socket
 
 
-def _listen_beside(
+def _bind_and_listen(
     listening_socket: socket.socket, sockaddr: tuple[object, ...], old_listeners: list[Listener]
 ) -> None:
-    """Bind and listen, even if an old listener uses the port."""
+    """Bind and listen, even if an old listener of this process uses the port."""
     try:
         listening_socket.bind(sockaddr)
         listening_socket.listen(BACKLOG)
@@ -197,7 +197,7 @@ def _listen_beside(
 
 
 def sockets_on(port: int) -> Iterator[tuple[tuple[str, int], int, int]]:
-    """Yield address, user ID and inode of each socket that listens on this port. Raises OSError."""
+    """Yield address, user ID and inode of each socket that listens on this port. Raise OSError if /proc is unreadable."""
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(FileNotFoundError), (PROC / "net" / name).open() as table:  # no tcp6 without IPv6
             for line in table:

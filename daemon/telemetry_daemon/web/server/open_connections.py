@@ -23,7 +23,7 @@ MAX_CONNECTIONS = 512
 MAX_IN_PROGRESS = 256
 MAX_SHARE = 0.25  # above the limits, clients with more than this share of the connections lose theirs first
 MIN_CONNECTIONS = 8
-# The smallest send buffer in Linux fills soon if a client does not read.
+# The send buffer of a waiting stream, the smallest in Linux, fills soon if the client does not read.
 STREAM_BYTES = 4608
 DESCRIPTORS_FOR_READERS = 64
 # Some vendor tools close every descriptor below the limit, which takes minutes for a limit of 2^30.
@@ -48,7 +48,7 @@ _EVICTION_ORDER = (Phase.CLOSING, Phase.WAITING, Phase.UNFINISHED, Phase.STREAMI
 
 
 class OpenConnection(Protocol):
-    """The part of a connection's interface that this module uses."""
+    """The methods of a connection that this module uses."""
 
     @property
     def caller(self) -> Caller:
@@ -94,7 +94,7 @@ class OpenConnections:
                 self._delete(connection, phase)
 
     def evict_oldest(self) -> bool:
-        """Close the oldest connection in the least active phase. Return False if there is none."""
+        """Close the oldest connection of the least active phase. Return False if no connection is open."""
         for phase in _EVICTION_ORDER:
             if self._connections[phase]:
                 self._evict(next(iter(self._connections[phase])), phase)
@@ -145,10 +145,10 @@ def raise_descriptor_limit() -> int:
     return soft
 
 
-def connection_limit(descriptors: int, upper_limit: int) -> int:
-    """Return the maximum number of connections. Some descriptors are reserved for readers."""
+def connection_limit(max_descriptors: int, upper_limit: int) -> int:
+    """Return how many connections fit into the limit on open files. Some descriptors are reserved for readers."""
     open_descriptors = sum(1 for _ in Path("/proc/self/fd").iterdir())
-    return max(MIN_CONNECTIONS, min(upper_limit, descriptors - open_descriptors - DESCRIPTORS_FOR_READERS))
+    return max(MIN_CONNECTIONS, min(upper_limit, max_descriptors - open_descriptors - DESCRIPTORS_FOR_READERS))
 
 
 @dataclass(frozen=True, slots=True)

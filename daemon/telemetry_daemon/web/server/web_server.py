@@ -32,8 +32,8 @@ CLIENTS_PER_ROUND = 16  # accepting a client takes about 0.1 ms, which delays th
 MAX_CLIENTS_PER_ROUND = 128
 PAUSE_AFTER_FAILURE_SECONDS = 0.1
 
-_OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_NO_LISTENER = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EOPNOTSUPP})
+_OUT_OF_DESCRIPTORS_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_BROKEN_LISTENER_ERRORS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EOPNOTSUPP})
 
 logger = logging.getLogger(__name__)
 
@@ -83,13 +83,13 @@ class WebServer:
         )
 
     async def start(self) -> None:
-        """Listen on all addresses, or on none. Raises WebError."""
+        """Listen on all addresses. If one of them fails, listen on none and raise WebError."""
         access = AccessControl(load_config(self._config_file), self._limits)
         self._serve(_open_all(self._listen), access)
         self._allow_hosts(self._allowed_hosts)
 
     async def start_on(self, listener: Listener, is_admitted: Callable[[socket.socket], bool]) -> None:
-        """Serve the clients that `is_admitted` accepts on an open listener, without passwords."""
+        """Serve an open listener without passwords, but only the clients that `is_admitted` accepts."""
         self._is_admitted = is_admitted
         self._listen = (listener.setting,)
         self._serve([listener], AccessControl(load_config("")))
@@ -97,7 +97,7 @@ class WebServer:
     def _serve(self, listeners: Sequence[Listener], access: AccessControl) -> None:
         capacity = connection_limit(raise_descriptor_limit(), MAX_CONNECTIONS + MAX_CLIENTS_PER_ROUND)
         connections = OpenConnections(min(capacity, MAX_CONNECTIONS))
-        self._clients_per_round = max(CLIENTS_PER_ROUND, capacity - MAX_CONNECTIONS)
+        self._max_round_size = max(CLIENTS_PER_ROUND, capacity - MAX_CONNECTIONS)
         self._shared = SharedState(self._handler, access, connections, self._deadlines)
         self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._accept_on(listeners)
@@ -107,16 +107,16 @@ class WebServer:
         await asyncio.shield(self._closed)
 
     async def reconfigure(self, listen: Sequence[str], config_file: str, allowed_hosts: Sequence[str] = ()) -> None:
-        """Apply new settings without interruption. If WebError is raised, nothing changes."""
+        """Apply new settings without interruption. If they are unusable, change nothing and raise WebError."""
         addresses = tuple(dict.fromkeys(listen))
         loaded_config = load_config(config_file)
         old_listeners = [acceptor.listener for address, acceptor in self._acceptors.items() if address not in addresses]
         new_listeners = _open_all([address for address in addresses if address not in self._acceptors], old_listeners)
         kept_listeners = [acceptor.listener for address, acceptor in self._acceptors.items() if address in addresses]
-        served = [*kept_listeners, *new_listeners]
+        listeners = [*kept_listeners, *new_listeners]
         # If a new address includes an old one, the old listener stays open: closing it could lose a client.
         closing_addresses = [
-            listener.setting for listener in old_listeners if not is_listening_at(served, listener.socket.getsockname())
+            old.setting for old in old_listeners if not is_listening_at(listeners, old.socket.getsockname())
         ]
         closing_acceptors = [self._acceptors.pop(address) for address in closing_addresses]
         for acceptor in closing_acceptors:
@@ -126,10 +126,10 @@ class WebServer:
         self._accept_on(new_listeners)
         self._allow_hosts(allowed_hosts)
         for acceptor in closing_acceptors:
-            await acceptor.empty_backlog(lambda client: is_listening_at(served, client.getsockname()))
+            await acceptor.empty_backlog(lambda client: is_listening_at(listeners, client.getsockname()))
             acceptor.listener.close()
         for connection in self._shared.open_connections.all():
-            if not is_listening_at(served, connection.caller.local_address):
+            if not is_listening_at(listeners, connection.caller.local_address):
                 connection.finish()
 
     async def close(self) -> None:
@@ -162,7 +162,7 @@ class WebServer:
     def _accept_on(self, listeners: Sequence[Listener]) -> None:
         for listener in listeners:
             acceptor = _Acceptor(
-                listener, self._create_connection, self._shared.open_connections.evict_oldest, self._clients_per_round
+                listener, self._create_connection, self._shared.open_connections.evict_oldest, self._max_round_size
             )
             acceptor.task.add_done_callback(self._on_acceptor_end)
             self._acceptors[listener.setting] = acceptor
@@ -189,29 +189,29 @@ class WebServer:
 
 # `loop.sock_accept` is not used, because cancelling it may lose an accepted client.
 class _Acceptor:
-    """Accepts clients and passes them to `create_connection`."""
+    """Accepts the clients of a listener, and passes them to `create_connection`."""
 
     def __init__(
         self,
         listener: Listener,
         create_connection: Callable[[socket.socket], Awaitable[None]],
         evict_connection: Callable[[], object],
-        max_per_round: int = CLIENTS_PER_ROUND,
+        max_round_size: int = CLIENTS_PER_ROUND,
     ) -> None:
         self.listener = listener
         self._create_connection = create_connection
         self._evict_connection = evict_connection
         self._log = RateLimitedLogger(logger)
-        self._wake = asyncio.Event()
+        self._wake_event = asyncio.Event()
         self._is_stopping = False
-        self._max_per_round = max_per_round
-        self._limit_of_round = CLIENTS_PER_ROUND
+        self._max_round_size = max_round_size
+        self._round_size = CLIENTS_PER_ROUND
         self.task = asyncio.get_running_loop().create_task(self._run(), name=f"accept {listener.setting}")
 
     async def stop(self) -> None:
         """Stop accepting clients."""
         self._is_stopping = True
-        self._wake.set()
+        self._wake_event.set()
         await asyncio.wait([self.task])
 
     async def empty_backlog(self, is_worth_serving: Callable[[socket.socket], bool]) -> None:
@@ -229,39 +229,39 @@ class _Acceptor:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while not self._is_stopping:
-            loop.add_reader(self.listener.socket, self._wake.set)
+            loop.add_reader(self.listener.socket, self._wake_event.set)
             try:
-                await self._accept_until_an_error()
+                await self._accept_until_error()
             finally:
                 loop.remove_reader(self.listener.socket)
             if not self._is_stopping:
                 await asyncio.sleep(PAUSE_AFTER_FAILURE_SECONDS)
 
-    async def _accept_until_an_error(self) -> None:
+    async def _accept_until_error(self) -> None:
         try:
             while not self._is_stopping:
-                await self._wake.wait()
-                self._wake.clear()
+                await self._wake_event.wait()
+                self._wake_event.clear()
                 if not self._is_stopping:
                     await asyncio.gather(*map(self._create_connection, self._accept_some()))
         except OSError as error:
             # Other errors concern one client or the network, so accepting continues.
-            if error.errno in _NO_LISTENER:
+            if error.errno in _BROKEN_LISTENER_ERRORS:
                 raise
-            if error.errno in _OUT_OF_DESCRIPTORS:
+            if error.errno in _OUT_OF_DESCRIPTORS_ERRORS:
                 self._evict_connection()
                 self._log.warning("cannot accept a connection: %s; raise LimitNOFILE", error.strerror)
 
     def _accept_some(self) -> list[socket.socket]:
         clients: list[socket.socket] = []
         try:
-            while len(clients) < self._limit_of_round and (client := self._accept_client()) is not None:
+            while len(clients) < self._round_size and (client := self._accept_client()) is not None:
                 clients.append(client)
         except OSError:
             if not clients:
                 raise
-        are_more_waiting = len(clients) == self._limit_of_round
-        self._limit_of_round = min(self._max_per_round, 2 * len(clients)) if are_more_waiting else CLIENTS_PER_ROUND
+        are_more_waiting = len(clients) == self._round_size
+        self._round_size = min(self._max_round_size, 2 * len(clients)) if are_more_waiting else CLIENTS_PER_ROUND
         return clients
 
     def _accept_client(self) -> socket.socket | None:
