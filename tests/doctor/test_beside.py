@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from telemetry_daemon.doctor.cards import device_faults, missing_card_findings
+from telemetry_daemon.doctor.cards import device_fault_findings, missing_card_findings
 from telemetry_daemon.doctor.daemon import DaemonView, LocalDaemon, Unit, findings, notes, working_sources
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Snapshot, SourceStatus
 from telemetry_parsers.replay_info import ReplayInfo
@@ -26,7 +26,7 @@ def snapshot(source: SourceStatus, *devices: MergedDevice) -> Snapshot:
 
 
 HERE = snapshot(status(), device())
-BESIDE = LocalDaemon(unit=None, settings_hash="aa", version="1.0")
+BESIDE = LocalDaemon(unit=None, command_settings_hash="aa", command_version="1.0")
 VIEW = DaemonView("the daemon", HERE, "1.0", {}, "aa")
 
 
@@ -102,7 +102,7 @@ def card_with(metric: str, label: str) -> MergedDevice:
 )
 def test_findings_of_a_card(bad: MergedDevice, expected: list[tuple[str, str, str]]) -> None:
     recorded = {cause: f"/f/{cause}" for cause in ("xid_79", "throttled_by_heat")}
-    found = list(device_faults([HERE, snapshot(status(), bad), snapshot(status(), bad)], recorded))
+    found = list(device_fault_findings([HERE, snapshot(status(), bad), snapshot(status(), bad)], recorded))
     assert len(found) == len(expected)
     for finding, (where, what, remedy) in zip(found, expected, strict=True):
         assert (finding.where, what in finding.what, remedy in finding.remedy) == (where, True, True)
@@ -140,7 +140,7 @@ def looping(ended: str, restarts: str) -> Unit:
     ],
 )
 def test_silent_daemon_is_explained_by_its_unit(of_unit: Unit | None, expected: str) -> None:
-    silent = replace(BESIDE, unit=of_unit, why_not="no answer in time")
+    silent = replace(BESIDE, unit=of_unit, error="no answer in time")
     found = list(findings(HERE, silent))
     assert [finding.what for finding in found] == [f"telemetry.service {expected}"] * bool(expected)
     assert all("systemctl" in finding.remedy or "journalctl" in finding.remedy for finding in found)
@@ -155,13 +155,13 @@ def test_silent_daemon_is_explained_by_its_unit(of_unit: Unit | None, expected: 
 )
 def test_remedy_depends_on_the_exit_status(ended: str, remedy: str) -> None:
     for of_unit in (looping(ended, "9"), unit("failed", Result="exit-code", ExecMainStatus=ended)):
-        (finding,) = findings(HERE, replace(BESIDE, unit=of_unit, why_not="it does not run"))
+        (finding,) = findings(HERE, replace(BESIDE, unit=of_unit, error="it does not run"))
         assert remedy in finding.remedy
 
 
 def test_notes_about_the_daemon() -> None:
     assert list(notes(replace(BESIDE, view=VIEW))) == ["version 1.0, 1 device, sources: 1 ok"]
-    assert list(notes(replace(BESIDE, why_not="why"))) == ["why"]
+    assert list(notes(replace(BESIDE, error="why"))) == ["why"]
     played = replace(VIEW, snapshot=replace(HERE, recorded=ReplayInfo(1e9, "n")))
     assert "simulated or recorded cards" in list(notes(replace(BESIDE, view=played)))[1]
     assert (working_sources(replace(BESIDE, view=VIEW)), working_sources(replace(BESIDE, view=played))) == (

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from telemetry_daemon.doctor.cards import Listing, contradictions, listings
+from telemetry_daemon.doctor.cards import Listing, contradiction_findings, source_listings
 from telemetry_daemon.doctor.daemon import DaemonView
 from telemetry_daemon.doctor.examination import examine_remote
 from telemetry_parsers.model import Device, MergedDevice, MergedReading, Snapshot
@@ -15,7 +15,9 @@ A, B, C = "0000:3b:00.0", "0000:5e:00.0", "0000:86:00.0"
 def listing(source: str, *addresses: str, cards: int | None = None, is_incomplete: bool = False) -> Listing:
     devices = [Device("nvidia", bus_id=address) for address in addresses]
     (found,) = (
-        listings(source, devices, is_incomplete=is_incomplete) if devices else (Listing(source, "nvidia", cards or 0),)
+        source_listings(source, devices, is_incomplete=is_incomplete)
+        if devices
+        else (Listing(source, "nvidia", cards or 0),)
     )
     return found
 
@@ -90,14 +92,16 @@ CASES: dict[str, tuple[list[str], list[Listing], list[MergedDevice], str, str]] 
 def test_contradictions_are_found(
     on_bus: list[str], listed: list[Listing], devices: list[MergedDevice], where: str, what: str
 ) -> None:
-    found = list(contradictions({"nvidia": on_bus} if on_bus else {}, listed, devices))
+    found = list(contradiction_findings({"nvidia": on_bus} if on_bus else {}, listed, devices))
     assert [(finding.where, finding.what) for finding in found] == [(where, what)] * bool(what)
     assert all(finding.remedy for finding in found)
 
 
 def test_partitions_are_not_counted_as_cards() -> None:
-    (found,) = listings("nvml", [Device("nvidia", bus_id=A), Device("nvidia", bus_id=A, parent=0)], is_incomplete=False)
-    assert found.cards == 1
+    (found,) = source_listings(
+        "nvml", [Device("nvidia", bus_id=A), Device("nvidia", bus_id=A, parent=0)], is_incomplete=False
+    )
+    assert found.card_count == 1
 
 
 def read_by(source: str, *addresses: str) -> list[MergedDevice]:

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from telemetry_daemon.doctor.cards import VendorSources, notes, unread_cards
+from telemetry_daemon.doctor.cards import VendorSources, notes, unread_card_findings
 from telemetry_daemon.doctor.machine import DeviceNode, Machine
 from telemetry_daemon.readers.pci import PciDevice
 
 NOTHING_READS = VendorSources("nvidia", missing=("nvml",))
 FAILS = VendorSources("nvidia", failed=("nvml",))
-WELL = VendorSources("nvidia", read_by=("nvml",))
+WELL = VendorSources("nvidia", successful=("nvml",))
 CONTROL = DeviceNode("/dev/nvidiactl", ("nvidia",))
 
 
@@ -106,7 +106,7 @@ CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
 def test_findings_of_drivers_and_device_nodes(
     machine: Machine, fared: VendorSources, expected: list[tuple[str, str, str]]
 ) -> None:
-    found = list(unread_cards(machine, [fared]))
+    found = list(unread_card_findings(machine, [fared]))
     assert [finding.where for finding in found] == [where for where, _, _ in expected]
     for finding, (_, what, remedy) in zip(found, expected, strict=True):
         assert what in finding.what
@@ -115,13 +115,13 @@ def test_findings_of_drivers_and_device_nodes(
 
 @pytest.mark.parametrize(("error", "remedy"), [(errno.EACCES, "--group-add video"), (errno.EPERM, "--device /dev/nv")])
 def test_remedy_in_a_container(error: int, remedy: str) -> None:
-    (finding,) = unread_cards(machine_with(card(), nodes=(denied(error),), container="Podman"), [FAILS])
+    (finding,) = unread_card_findings(machine_with(card(), nodes=(denied(error),), container="Podman"), [FAILS])
     assert remedy in finding.remedy
 
 
 def test_each_group_has_its_remedy() -> None:
     nodes = (node(refusal=errno.EACCES), node("/dev/nvidia1", errno.EACCES, group="render"))
-    found = list(unread_cards(Machine(user="mia", cards=(card(),), nodes=nodes), [FAILS]))
+    found = list(unread_card_findings(Machine(user="mia", cards=(card(),), nodes=nodes), [FAILS]))
     assert [finding.remedy.split("` and log in")[0] for finding in found] == [
         "run `usermod -aG render mia",
         "run `usermod -aG video mia",

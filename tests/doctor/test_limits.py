@@ -57,7 +57,7 @@ def test_limits_of_the_unit(properties: dict[str, str], expected: list[str]) -> 
     assert all(remedy in finding.remedy for finding, remedy in zip(found, expected, strict=True))
 
 
-NO_DAEMON = LocalDaemon(why_not="no daemon answers on this node")
+NO_DAEMON = LocalDaemon(error="no daemon answers on this node")
 FOLDER = Folder("state.directory", "/var/lib/telemetry", free_bytes=1 << 30, free_files=1000)
 
 
@@ -69,9 +69,9 @@ FOLDER = Folder("state.directory", "/var/lib/telemetry", free_bytes=1 << 30, fre
         (Folder("s", "/x", "/x is not good: chmod /x"), "", NO_DAEMON, [("is not good", "chmod /x")]),
         (Folder("s", "/x", free_bytes=0), "", NO_DAEMON, [("the disk is full", "free some space")]),
         (Folder("s", "/x", free_bytes=1 << 30, free_files=0), "", NO_DAEMON, [("inodes", "remove files")]),
-        (Folder("s", "/x", owner="telemetry"), "", NO_DAEMON, []),
-        (Folder("s", "/x", owner="mia"), "Docker", NO_DAEMON, [("belongs to user mia", "set s")]),
-        (Folder("s", "/x", owner="mia"), "Docker", LocalDaemon(is_denied=True), []),
+        (Folder("s", "/x", foreign_owner="telemetry"), "", NO_DAEMON, []),
+        (Folder("s", "/x", foreign_owner="mia"), "Docker", NO_DAEMON, [("belongs to user mia", "set s")]),
+        (Folder("s", "/x", foreign_owner="mia"), "Docker", LocalDaemon(is_denied=True), []),
         (Folder("s", "/x", free_bytes=0), "Docker", LocalDaemon(is_broken=True), [("the disk is full", "free")]),
     ],
 )
@@ -179,8 +179,8 @@ def test_folders_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert found.free_bytes is not None
     (tmp_path / "state").chmod(0o755)
     (found,) = read_folders(Settings(state=of_state))
-    assert (found.trouble, found.owner) == ("", "")
+    assert (found.trouble, found.foreign_owner) == ("", "")
     user = (tmp_path / "state").stat().st_uid
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
     (found,) = [folder for folder in read_folders(Settings(state=of_state)) if folder.setting == "state.directory"]
-    assert (found.trouble, found.owner) == ("", user_name(user))
+    assert (found.trouble, found.foreign_owner) == ("", user_name(user))

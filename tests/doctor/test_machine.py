@@ -40,7 +40,7 @@ def test_device_nodes_have_their_vendors(tmp_path: Path) -> None:
         "/dev/dri/renderD128": ("amd",),
         "/dev/dri/renderD129": ("intel",),
     }
-    assert {node.refusal for node in found.nodes} == {0}
+    assert {node.refusal_errno for node in found.nodes} == {0}
     assert [node.path for node in found.nodes_of("intel")] == ["/dev/dri/renderD129"]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.config.table import effective_toml
-from telemetry_daemon.doctor.bundle import masked_page, masked_settings, masked_unit, redacted_web
+from telemetry_daemon.doctor.bundle import masked_page, masked_settings, masked_unit, redacted_web_config
 from telemetry_daemon.masking.mask import Mask
 
 SECRETS = ("marlowe", "zebrahost", "Hunter2xyzzy", "10.77.3.17", "9d1b7b3c", "/mnt/nfs/zebra")
@@ -81,6 +81,6 @@ def test_page_is_masked() -> None:
     ],
 )
 def test_web_configuration_is_redacted(text: str, expected: str) -> None:
-    shown = redacted_web(text.encode())
+    shown = redacted_web_config(text.encode())
     assert shown == expected
     check(shown, ())

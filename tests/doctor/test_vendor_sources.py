@@ -18,7 +18,7 @@ def device(source: str, vendor: str = "amd", up: bool | None = True) -> MergedDe
     return MergedDevice(vendor, 0, source, "0", "", up=up, readings=(MergedReading("power_watts", "", 1.0, source),))
 
 
-READ = VendorSources("amd", read_by=("a",))
+READ = VendorSources("amd", successful=("a",))
 CASES: dict[str, tuple[list[SourceStatus], list[MergedDevice], VendorSources, bool]] = {
     "well": ([status("a", "ok")], [device("a")], READ, True),
     "a card that is lost": ([status("a", "ok")], [device("a", up=False)], VendorSources("amd"), False),

@@ -104,7 +104,8 @@ def _examine_this_node(
 
 
 def _probe_local_daemon(arguments: argparse.Namespace, settings: Settings) -> LocalDaemon:
-    local_daemon = LocalDaemon(unit=daemon.read_unit(), settings_hash=settings_hash(settings), version=__version__)
+    unit, own_hash = daemon.read_unit(), settings_hash(settings)
+    local_daemon = LocalDaemon(unit=unit, command_settings_hash=own_hash, command_version=__version__)
     credentials, page_path = daemons.read_credentials(arguments), settings.web.telemetry_path
     return daemon.probe(daemons.local_addresses(settings), credentials, page_path, local_daemon)
 

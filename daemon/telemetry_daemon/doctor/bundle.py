@@ -38,11 +38,11 @@ _SETTING = re.compile(r"^(?P<key>[ \t]*[\w.\"'-]+[ \t]*=[ \t]*)(?P<value>.*)$")
 # Settings whose values are host names.
 _HOST_SETTINGS = frozenset({"rank_table_server", "allowed_hosts"})
 _LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"')
-_KEPT_LABELS = frozenset({"owner_kind", "job_id", "basis", "pid"})
-# Job numbers in owner labels are not masked, so that a job can be followed through all members.
-_JOB, _OWNER = 'owner_kind="job"', "owner"
+_UNMASKED_LABELS = frozenset({"owner_kind", "job_id", "basis", "pid"})
+# The job number in the label `owner` is not masked as a name, so that a job can be found in all members.
+_JOB_MARK, _OWNER_LABEL = 'owner_kind="job"', "owner"
 # The values of these labels are names and are masked completely.
-_NAME_LABELS = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _KEPT_LABELS
+_NAME_LABELS = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _UNMASKED_LABELS
 _ASSIGNMENT = re.compile(r"""(?:"([\w.]+)=(?:[^"\\]|\\.)*"|'([\w.]+)=[^']*'|([\w.]+)=\S*)""")
 _LINE_CONTINUATION = re.compile(r"[ \t]*\\\n[ \t]*")
 _ENVIRONMENT = re.compile(r"^([ \t]*Environment=)(.*)$")
@@ -65,7 +65,7 @@ class Member:
     name: str
     title: str
     content: bytes
-    masked: int = 0
+    masked_count: int = 0
 
 
 class Bundle:
@@ -75,12 +75,12 @@ class Bundle:
         self._mask = mask
         self._members: list[Member] = []
         self._missing: list[tuple[str, str]] = []
-        self._bytes = _OVERHEAD_BYTES
+        self._size_bytes = _OVERHEAD_BYTES
 
     def add_text(
         self, name: str, title: str, text: str, mask: Callable[[str], str] | None = None, limit: int = _MAX_TEXT_LENGTH
     ) -> None:
-        """Add a masked text member, truncated to `limit` characters."""
+        """Truncate a text to `limit` characters, mask it, and add it as a member."""
         if not text.strip():
             self.add_missing(name, "missing or empty")
             return
@@ -99,11 +99,11 @@ class Bundle:
         self.add(Member(name, title, content, self._mask.replacement_count - previous_count))
 
     def add(self, member: Member) -> None:
-        """Add a member that is already masked, unless it is too large."""
-        if len(member.content) > MAX_MEMBER_BYTES or self._bytes + len(member.content) > MAX_BYTES:
+        """Add a member that is already masked. If it is too large, list it as missing."""
+        if len(member.content) > MAX_MEMBER_BYTES or self._size_bytes + len(member.content) > MAX_BYTES:
             self.add_missing(member.name, f"its {len(member.content):,} bytes exceed the size limit")
             return
-        self._bytes += len(member.content)
+        self._size_bytes += len(member.content)
         self._members.append(member)
 
     def add_missing(self, name: str, reason: str) -> None:
@@ -114,7 +114,7 @@ class Bundle:
         """Return the list of contents, which also names missing members."""
         width = max((len(member.name) for member in self._members), default=0)
         rows = [
-            f"  {member.name:<{width}}  {len(member.content):>10,} bytes  {member.masked:>6,} masked  {member.title}"
+            f"  {member.name:<{width}}  {len(member.content):>10,} bytes  {member.masked_count:>6,} masked  {member.title}"
             for member in self._members
         ]
         missing = [f"  {name:<{width}}  missing: {reason}" for name, reason in self._missing]
@@ -173,7 +173,7 @@ def _decompress_head(head: bytes) -> bytes:
 
 
 def masked_settings(text: str, mask: Mask) -> str:
-    """Return a TOML configuration without comments. Lines with defaults are not masked."""
+    """Return a masked TOML configuration without comments. Lines that contain the default value are not masked."""
     default_lines = frozenset(effective_toml(Settings()).split("\n"))
     lines = _COMMENT.sub(lambda match: match[1] or "", text).split("\n")
     return "\n".join(line if line in default_lines else _masked_setting(line, mask) for line in lines)
@@ -196,13 +196,13 @@ def masked_page(text: str, mask: Mask) -> str:
     def masked_line(line: str) -> str:
         if line.startswith("#"):
             return line
-        job = _OWNER if _JOB in line else ""
+        job = _OWNER_LABEL if _JOB_MARK in line else ""
         return _LABEL.sub(lambda match: f'{match[1]}="{masked("" if match[1] == job else match[1], match[2])}"', line)
 
     return "\n".join(map(masked_line, text.split("\n")))
 
 
-def redacted_web(content: bytes) -> str:
+def redacted_web_config(content: bytes) -> str:
     """Return a web configuration without secrets."""
     import yaml
 

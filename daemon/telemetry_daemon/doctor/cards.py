@@ -19,7 +19,7 @@ from telemetry_parsers.model import Device, MergedDevice, Snapshot, SourceStatus
 from telemetry_parsers.states import UNSUCCESSFUL
 from telemetry_parsers.vendors import VENDOR_BY_WORD
 
-_NODES = "device nodes"
+_DEVICE_NODES = "device nodes"
 _READABLE_BY_GROUP = 0o040
 # Maps drivers that no tool supports to remedies. The empty string means "no driver".
 _DRIVER_REMEDIES = {
@@ -42,7 +42,7 @@ class VendorSources:
     """A vendor's source names, grouped by state."""
 
     vendor: str
-    read_by: tuple[str, ...] = ()
+    successful: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     incomplete: tuple[str, ...] = ()
@@ -52,11 +52,11 @@ class VendorSources:
     @property
     def is_working(self) -> bool:
         """Return whether the vendor's cards are read or paused, and no source has a problem."""
-        return bool(self.read_by or self.paused) and not self.failed and not self.incomplete
+        return bool(self.successful or self.paused) and not self.failed and not self.incomplete
 
 
 def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection[str] = ()) -> VendorSources:
-    """Group a vendor's sources by state. Sources in `complete_sources` are never `incomplete`."""
+    """Group a vendor's sources by state. The sources in `complete_sources` do not count as `incomplete`."""
     devices = [device for device in snapshot.devices if device.vendor == vendor and device.up]
     reading_sources = {reading.source for device in devices for reading in device.readings}
     statuses = [status for status in snapshot.sources if status.vendor == vendor or status.source in reading_sources]
@@ -67,7 +67,7 @@ def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection
 
     return VendorSources(
         vendor,
-        read_by=source_names(lambda status: status.state == "ok" and status.source in reading_sources),
+        successful=source_names(lambda status: status.state == "ok" and status.source in reading_sources),
         missing=source_names(lambda status: status.state == "missing"),
         failed=source_names(lambda status: status.state in UNSUCCESSFUL),
         incomplete=source_names(
@@ -80,16 +80,16 @@ def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection
     )
 
 
-def device_faults(snapshots: Sequence[Snapshot], recordings: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield each device fault once. `recordings` maps kinds of faults to files."""
-    reported: set[tuple[str, str]] = set()
+def device_fault_findings(snapshots: Sequence[Snapshot], recordings: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield a finding for each fault of a device. `recordings` maps causes of recordings to their paths."""
+    reported_faults: set[tuple[str, str]] = set()
     for snapshot in snapshots:
         verdict = judge(snapshot)
         for device in snapshot.devices:
             address = f" ({device.bus_id})" if device.bus_id else ""
             faults = [condition for condition in verdict[device.id] if condition.severity is Severity.BAD]
             for condition in faults:
-                if (device.id, condition.meaning) not in reported:
+                if (device.id, condition.meaning) not in reported_faults:
                     path = recordings.get(condition.word)
                     replay = f"; telemetry top --replay {path} shows the readings before the fault" if path else ""
                     yield Finding(
@@ -97,18 +97,19 @@ def device_faults(snapshots: Sequence[Snapshot], recordings: Mapping[str, str]) 
                         f"{condition.headline}{address}: {condition.meaning}",
                         condition.remedy + replay,
                     )
-            reported |= {(device.id, condition.meaning) for condition in faults}
+            reported_faults |= {(device.id, condition.meaning) for condition in faults}
 
 
 def missing_card_findings(snapshots: Sequence[Snapshot], expected: Mapping[str, int]) -> Iterator[Finding]:
     """Yield a finding for each vendor with fewer cards than expected."""
     for vendor, expected_count in sorted(expected.items()):
         count = max(present_devices(snapshot)[vendor] for snapshot in snapshots)
-        lost = max(
+        lost_count = max(
             sum(device.up is False for device in snapshot.devices if device.vendor == vendor and device.parent is None)
             for snapshot in snapshots
         )
-        if count + lost < expected_count and not any(vendor_sources(snapshot, vendor).paused for snapshot in snapshots):
+        is_paused = any(vendor_sources(snapshot, vendor).paused for snapshot in snapshots)
+        if count + lost_count < expected_count and not is_paused:
             what = f"{counted(expected_count, f'{vendor} device')} {'is' if expected_count == 1 else 'are'} expected, {count} found"
             yield Finding("expect.devices", what, "check `lspci` and `dmesg`, or correct expect.devices")
 
@@ -120,8 +121,8 @@ def present_devices(snapshot: Snapshot) -> Counter[str]:
     )
 
 
-def unread_cards(machine: Machine, vendors: Iterable[VendorSources]) -> Iterator[Finding]:
-    """Yield findings about unread cards and their device nodes."""
+def unread_card_findings(machine: Machine, vendors: Iterable[VendorSources]) -> Iterator[Finding]:
+    """Yield findings about cards that no source reads, and about their device nodes."""
     for sources in vendors:
         if sources.is_switched_off:
             continue
@@ -145,7 +146,7 @@ def unread_cards(machine: Machine, vendors: Iterable[VendorSources]) -> Iterator
 
 
 def _missing_tool_findings(machine: Machine, sources: VendorSources, card_count: int) -> Iterator[Finding]:
-    if sources.read_by or sources.paused or sources.failed or not sources.missing:
+    if sources.successful or sources.paused or sources.failed or not sources.missing:
         return
     hardware = counted(card_count, f"{sources.vendor} card") if card_count else f"{sources.vendor} device nodes"
     what = f"{hardware} without readings: {', '.join(sources.missing)} not found"
@@ -165,7 +166,7 @@ def _missing_node_finding(machine: Machine, vendor: str) -> Finding:
         option = f"pass the device nodes {' and '.join(paths)} with --device"
         remedy = f"{_runtime_remedy(vendor)}{option}; in Kubernetes, use the vendor's pool in the chart"
     what = f"the driver uses the {vendor} cards, but {' and '.join(paths)} are missing"
-    return Finding(_NODES, what, remedy)
+    return Finding(_DEVICE_NODES, what, remedy)
 
 
 def _runtime_remedy(vendor: str) -> str:
@@ -176,14 +177,15 @@ def _runtime_remedy(vendor: str) -> str:
 def _denied_node_findings(machine: Machine, vendor: str, nodes: Sequence[DeviceNode]) -> Iterator[Finding]:
     nodes_by_cause: dict[tuple[int, str], list[DeviceNode]] = {}
     for node in nodes:
-        if node.refusal:
-            group = node.group if node.refusal == errno.EACCES else ""
-            nodes_by_cause.setdefault((node.refusal, group), []).append(node)
+        if node.refusal_errno:
+            group = node.group if node.refusal_errno == errno.EACCES else ""
+            nodes_by_cause.setdefault((node.refusal_errno, group), []).append(node)
     for error, group in sorted(nodes_by_cause):
-        denied = nodes_by_cause[error, group]
+        denied_nodes = nodes_by_cause[error, group]
         reason = _DENIAL_REASONS.get(error, errno.errorcode.get(error, ""))
-        what = f"{machine.user} cannot open {first_names([node.path for node in denied])} ({vendor})"
-        yield Finding(_NODES, f"{what}: {reason}" if reason else what, _remedy_for_denial(machine, error, denied[0]))
+        paths = first_names([node.path for node in denied_nodes])
+        what = f"{machine.user} cannot open {paths} ({vendor}){f': {reason}' if reason else ''}"
+        yield Finding(_DEVICE_NODES, what, _remedy_for_denial(machine, error, denied_nodes[0]))
 
 
 def _remedy_for_denial(machine: Machine, error: int, node: DeviceNode) -> str:
@@ -212,12 +214,12 @@ class Listing:
 
     source: str
     vendor: str
-    cards: int
+    card_count: int
     slots: frozenset[str] = frozenset()
     is_incomplete: bool = False
 
 
-def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> Iterator[Listing]:
+def source_listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> Iterator[Listing]:
     """Yield one listing for each vendor of the listed devices."""
     physical_devices = [device for device in devices if device.parent is None]
     for vendor in sorted({device.vendor for device in physical_devices}):
@@ -226,20 +228,20 @@ def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> 
         yield Listing(source, vendor, len(slots) or len(addresses), slots, is_incomplete)
 
 
-def container_listings(machine: Machine, listed: Sequence[Listing], expected: Mapping[str, int]) -> tuple[Listing, ...]:
-    """Return the incomplete listings that still show all cards of this container."""
+def complete_in_container(machine: Machine, listings: Sequence[Listing], expected: Mapping[str, int]) -> list[Listing]:
+    """Return the listings that lack cards of the PCI bus, but contain all cards of this container."""
     if not machine.container:
-        return ()
+        return []
 
-    def counts(vendor: str) -> set[int | None]:
+    def possible_counts(vendor: str) -> set[int | None]:
         nodes = (node.path for node in machine.nodes_of(vendor))
         return {expected.get(vendor), *Counter(path.rstrip(digits) for path in nodes if path[-1] in digits).values()}
 
-    return tuple(listing for listing in listed if listing.is_incomplete and listing.cards in counts(listing.vendor))
+    return [item for item in listings if item.is_incomplete and item.card_count in possible_counts(item.vendor)]
 
 
-def notes(machine: Machine, container_listings: Iterable[Listing]) -> Iterator[str]:
-    """Yield notes about virtual machines and the container."""
+def notes(machine: Machine, complete_listings: Iterable[Listing]) -> Iterator[str]:
+    """Yield notes about virtual machines and the container, whose `complete_listings` contain all its cards."""
     assigned_cards = [card for card in machine.cards if card.is_passed_through]
     if assigned_cards:
         drivers = ", ".join(sorted({card.driver for card in assigned_cards}))
@@ -247,50 +249,53 @@ def notes(machine: Machine, container_listings: Iterable[Listing]) -> Iterator[s
         yield f"assigned to virtual machines: {counted(len(assigned_cards), 'card')} ({addresses}), bound to {drivers}"
     if machine.container:
         yield f"in a container ({machine.container}): the findings about limits and device nodes apply only to the container"
-    for listing in container_listings:
-        yield f"{listing.source} lists the {counted(listing.cards, f'{listing.vendor} card')} of the container; the PCI bus has more cards"
+    for listing in complete_listings:
+        yield f"{listing.source} lists the {counted(listing.card_count, f'{listing.vendor} card')} of the container; the PCI bus has more cards"
 
 
-def contradictions(
-    bus_addresses: Mapping[str, Sequence[str]], listed: Sequence[Listing], devices: Sequence[MergedDevice]
+def contradiction_findings(
+    bus_addresses: Mapping[str, Sequence[str]], listings: Sequence[Listing], devices: Sequence[MergedDevice]
 ) -> Iterator[Finding]:
     """Yield findings if the PCI bus, the sources and the merged devices contradict each other."""
-    for listing in listed:
+    for listing in listings:
         addresses = frozenset(map(_pci_slot, bus_addresses.get(listing.vendor, ())))
-        # Without addresses, this process cannot see the bus.
+        # If there are no addresses, this process cannot see the bus.
         if addresses and (unknown := _slots_only_in(listing.slots, addresses)):
             what = f"{counted(len(unknown), 'card')} listed, but not on the PCI bus: {first_names(unknown)}"
             yield Finding(listing.source, what, _NOT_ON_BUS_REMEDY)
-    for first, second in combinations(listed, 2):
+    for first, second in combinations(listings, 2):
         if first.vendor == second.vendor and not (first.is_incomplete or second.is_incomplete):
             yield from _disagreement_findings(first, second)
-    max_listed: dict[str, int] = {}
-    for listing in listed:
-        max_listed[listing.vendor] = max(listing.cards, max_listed.get(listing.vendor, 0))
-    bus_counts = {vendor: len(addresses) for vendor, addresses in bus_addresses.items() if vendor in max_listed}
+    max_listed_counts: dict[str, int] = {}
+    for listing in listings:
+        max_listed_counts[listing.vendor] = max(listing.card_count, max_listed_counts.get(listing.vendor, 0))
+    bus_counts = {vendor: len(addresses) for vendor, addresses in bus_addresses.items() if vendor in max_listed_counts}
     merged_counts = _card_counts(devices)
-    for vendor, on_bus in sorted(bus_counts.items()):
-        if merged_counts[vendor] < on_bus and not any(item.is_incomplete for item in listed if item.vendor == vendor):
-            what = f"{counted(on_bus, f'{vendor} card')} on the PCI bus, {merged_counts[vendor]} reported"
+    incomplete_vendors = {listing.vendor for listing in listings if listing.is_incomplete}
+    for vendor, bus_count in sorted(bus_counts.items()):
+        if merged_counts[vendor] < bus_count and vendor not in incomplete_vendors:
+            what = f"{counted(bus_count, f'{vendor} card')} on the PCI bus, {merged_counts[vendor]} reported"
             yield Finding(PCI_BUS, what, _TOO_FEW_REMEDY)
-    yield from _duplicates(bus_counts, merged_counts, max_listed)
+    yield from _duplicate_findings(bus_counts, merged_counts, max_listed_counts)
 
 
-def remote_contradictions(bus_counts: Mapping[str, int], devices: Sequence[MergedDevice]) -> Iterator[Finding]:
+def remote_contradiction_findings(bus_counts: Mapping[str, int], devices: Sequence[MergedDevice]) -> Iterator[Finding]:
     """Yield a finding for each vendor whose cards are reported twice."""
     devices_by_source: dict[str, list[MergedDevice]] = {}
     for device in devices:
         for source in {reading.source for reading in device.readings}:
             devices_by_source.setdefault(source, []).append(device)
-    counts_by_source = [_card_counts(source_devices) for source_devices in devices_by_source.values()]
-    max_listed = {vendor: max((cards[vendor] for cards in counts_by_source), default=0) for vendor in bus_counts}
-    yield from _duplicates(bus_counts, _card_counts(devices), max_listed)
+    source_counts = [_card_counts(source_devices) for source_devices in devices_by_source.values()]
+    max_listed_counts = {vendor: max((cards[vendor] for cards in source_counts), default=0) for vendor in bus_counts}
+    yield from _duplicate_findings(bus_counts, _card_counts(devices), max_listed_counts)
 
 
-def _duplicates(on_bus: Mapping[str, int], merged: Counter[str], max_listed: Mapping[str, int]) -> Iterator[Finding]:
-    for vendor, bus_count in sorted(on_bus.items()):
-        count = merged[vendor]
-        if count > bus_count and count > max_listed[vendor]:
+def _duplicate_findings(
+    bus_counts: Mapping[str, int], merged_counts: Counter[str], max_listed_counts: Mapping[str, int]
+) -> Iterator[Finding]:
+    for vendor, bus_count in sorted(bus_counts.items()):
+        count = merged_counts[vendor]
+        if count > bus_count and count > max_listed_counts[vendor]:
             what = f"{counted(count, f'{vendor} device')} reported, {bus_count} on the PCI bus: some are reported twice"
             yield Finding(PCI_BUS, what, _BUG_REMEDY)
 
@@ -303,8 +308,8 @@ def _card_counts(devices: Iterable[MergedDevice]) -> Counter[str]:
 
 def _disagreement_findings(first: Listing, second: Listing) -> Iterator[Finding]:
     if not (first.slots and second.slots):
-        if first.cards != second.cards:
-            what = f"{first.source} lists {counted(first.cards, 'card')}, {second.source} {second.cards}"
+        if first.card_count != second.card_count:
+            what = f"{first.source} lists {counted(first.card_count, 'card')}, {second.source} {second.card_count}"
             yield Finding(first.vendor, what, _DISAGREEMENT_REMEDY)
         return
     for listing, other in ((first, second), (second, first)):

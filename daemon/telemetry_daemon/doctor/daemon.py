@@ -1,4 +1,4 @@
-"""Examines a node's daemon: its systemd unit, its report, and contradicting readings."""
+"""Examines a node's daemon: its systemd unit, its data, and differences from this command's readings."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from telemetry_parsers.model import Absent, Snapshot, SourceStatus
 from telemetry_parsers.states import BUSY, UNSUCCESSFUL
 
 UNIT = "telemetry.service"
-PROPERTIES = (
+UNIT_PROPERTIES = (
     *("LoadState", "ActiveState", "SubState", "Result", "ExecMainStatus", "NRestarts", "UnitFileState", "User"),
     *("SupplementaryGroups", "AmbientCapabilities", "MemoryMax", "TasksMax", "LimitNOFILE", "CPUQuotaPerSecUSec"),
 )
-SNAPSHOT, HISTORY = "/api/v1/snapshot", "/api/v1/history"
+SNAPSHOT_PATH, HISTORY_PATH = "/api/v1/snapshot", "/api/v1/history"
 _TIMEOUT_SECONDS = 5.0
 _HTTP_NOT_FOUND = 404
 _HTTP_SERVER_ERROR = 500
 _VERSION = re.compile(r'^telemetry_build_info\{[^}\n]*\bversion="([^"\\\n]{1,64})"', re.MULTILINE)
 _UNSERVED_EXPORTER = re.compile(r'^telemetry_compat_up\{exporter="([A-Za-z0-9_-]{1,64})"\} 0(?:\.0)?$', re.MULTILINE)
-_VENDOR_COUNT = r'^%s\{vendor="([a-z]{1,32})"\} ([0-9]{1,5})(?:\.0)?$'
+_VENDOR_COUNT_TEMPLATE = r'^%s\{vendor="([a-z]{1,32})"\} ([0-9]{1,5})(?:\.0)?$'
 
 _DAEMON = "daemon"
 _UNREAD_STATES = UNSUCCESSFUL | {"missing"}
@@ -71,7 +71,7 @@ _EXIT_REMEDIES: Mapping[str, str] = {
     "78": "`telemetry config check` and journalctl -u telemetry -n 50 show the errors of the configuration",
 }
 # Systemd restarts a daemon that exits with this status.
-_RESTART_REQUEST = "75"
+_RESTART_REQUEST_STATUS = "75"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ class Unit:
     properties: Mapping[str, str]
 
     @property
-    def active(self) -> str:
-        """Return the unit's state, such as `active` or `failed`."""
+    def active_state(self) -> str:
+        """Return the unit's ActiveState, such as `active` or `failed`."""
         return self.properties.get("ActiveState", "")
 
     @property
@@ -114,7 +114,7 @@ class Unit:
 
 def read_unit() -> Unit | None:
     """Return the unit, or None if systemd or the unit is missing."""
-    output = run_program("systemctl", "show", UNIT, f"--property={','.join(PROPERTIES)}")
+    output = run_program("systemctl", "show", UNIT, f"--property={','.join(UNIT_PROPERTIES)}")
     properties = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
     return Unit(properties) if properties.get("LoadState") == "loaded" else None
 
@@ -133,7 +133,7 @@ def run_program(program: str, *arguments: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DaemonView:
-    """A daemon's report, including its card count for each vendor."""
+    """The data of a daemon. `bus_counts` and `expected` contain each vendor's number of cards."""
 
     name: str
     snapshot: Snapshot
@@ -151,10 +151,10 @@ class DaemonView:
 
 
 def request_view(address: Address, credentials: Credentials, page_path: str = "/metrics") -> DaemonView:
-    """Return the report of the daemon at the address, or raise NodeError."""
+    """Request the data of the daemon at an address. Raise NodeError if the daemon does not answer."""
     page = ""
     with closing(Client(address, credentials, _TIMEOUT_SECONDS)) as client:
-        response = client.get(SNAPSHOT)
+        response = client.get(SNAPSHOT_PATH)
         with suppress(NodeError):  # the version is unknown if the page has another path
             page = client.get(page_path).body.decode("utf-8", "replace")
     try:
@@ -164,7 +164,7 @@ def request_view(address: Address, credentials: Credentials, page_path: str = "/
         raise NodeError(f"the daemon's document is invalid: {error}") from error
 
     def card_counts(metric: str) -> Mapping[str, int]:
-        return {vendor: int(count) for vendor, count in re.findall(_VENDOR_COUNT % metric, page, re.MULTILINE)}
+        return {vendor: int(count) for vendor, count in re.findall(_VENDOR_COUNT_TEMPLATE % metric, page, re.MULTILINE)}
 
     return DaemonView(
         address.name,
@@ -180,32 +180,32 @@ def request_view(address: Address, credentials: Credentials, page_path: str = "/
 
 @dataclass(frozen=True, slots=True)
 class LocalDaemon:
-    """This node's daemon: its report, or why it does not answer."""
+    """This node's daemon: its data, or why it does not answer. The fields `command_…` describe this command."""
 
     view: DaemonView | None = None
-    why_not: str = ""
+    error: str = ""
     is_denied: bool = False
     is_broken: bool = False
     unit: Unit | None = None
-    settings_hash: str = ""
-    version: str = ""
+    command_settings_hash: str = ""
+    command_version: str = ""
     address: Address | None = None
 
     @property
     def is_running(self) -> bool:
-        """Return whether a daemon runs here, even if it does not answer."""
+        """Return whether a daemon runs on this node, even if it does not answer."""
         return self.view is not None or self.is_denied or self.is_broken
 
 
 def probe(addresses: Iterable[Address], credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
-    """Try addresses until a daemon answers. Return `daemon` with the answer or an error."""
+    """Try addresses until a daemon answers. Return `daemon` with its data, or with the reason why it did not answer."""
     unanswered_daemon = None
     for address in addresses:
         daemon = _try_address(address, credentials, page_path, daemon)
         if daemon.view is not None or daemon.is_broken:
             return daemon
-        unanswered_daemon = unanswered_daemon or (daemon if daemon.why_not else None)
-    return unanswered_daemon or replace(daemon, why_not="no daemon answers on this node")
+        unanswered_daemon = unanswered_daemon or (daemon if daemon.error else None)
+    return unanswered_daemon or replace(daemon, error="no daemon answers on this node")
 
 
 def _try_address(address: Address, credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
@@ -213,9 +213,9 @@ def _try_address(address: Address, credentials: Credentials, page_path: str, dae
         return replace(daemon, view=request_view(address, credentials, page_path), address=address)
     except NodeError as error:
         if _is_broken(error, address):
-            return replace(daemon, why_not=str(error), is_broken=True)
+            return replace(daemon, error=str(error), is_broken=True)
         is_running = isinstance(error.__cause__, PermissionError) or error.status not in (0, _HTTP_NOT_FOUND)
-        return replace(daemon, why_not=str(error), is_denied=_may_accept_another_user(error)) if is_running else daemon
+        return replace(daemon, error=str(error), is_denied=_may_accept_another_user(error)) if is_running else daemon
 
 
 def _may_accept_another_user(error: NodeError) -> bool:
@@ -235,16 +235,16 @@ def _is_broken(error: NodeError, address: Address) -> bool:
     return isinstance(cause, TimeoutError) or not isinstance(cause, OSError)
 
 
-def findings(own: Snapshot, daemon: LocalDaemon) -> Iterator[Finding]:
+def findings(own_snapshot: Snapshot, daemon: LocalDaemon) -> Iterator[Finding]:
     """Yield findings about a daemon that does not answer or differs from this command."""
-    return (Finding(_DAEMON, what, remedy) for what, remedy in _problems_and_remedies(own, daemon))
+    return (Finding(_DAEMON, what, remedy) for what, remedy in _problems_and_remedies(own_snapshot, daemon))
 
 
 def notes(daemon: LocalDaemon) -> Iterator[str]:
     """Yield informational lines about the daemon."""
     view = daemon.view
     if view is None:
-        yield daemon.why_not
+        yield daemon.error
         return
     version = f"version {view.version}, " if view.version else ""
     devices = counted(sum(device.up is True for device in view.snapshot.devices), "device")
@@ -260,73 +260,75 @@ def working_sources(daemon: LocalDaemon) -> frozenset[str]:
     return _sources_read(view.snapshot) if view is not None and view.is_real else frozenset()
 
 
-def _problems_and_remedies(own: Snapshot, daemon: LocalDaemon) -> Iterator[tuple[str, str]]:
+def _problems_and_remedies(own_snapshot: Snapshot, daemon: LocalDaemon) -> Iterator[tuple[str, str]]:
     view = daemon.view
     if view is None:
         yield from _no_answer_findings(daemon)
         return
-    if view.version and view.version != daemon.version:
-        what = f"the daemon has version {view.version}, but this command has version {daemon.version}"
+    if view.version and view.version != daemon.command_version:
+        what = f"the daemon has version {view.version}, but this command has version {daemon.command_version}"
         yield what, "if the package was upgraded: systemctl restart telemetry"
     for exporter in _UNSERVED_EXPORTER.findall(view.page):
         yield f"the address of compat.{exporter} cannot be served", _PORT_REMEDY
     if view.is_real:
-        if view.settings_hash and view.settings_hash != daemon.settings_hash:
+        if view.settings_hash and view.settings_hash != daemon.command_settings_hash:
             what = "the daemon and this command have different settings for sources, paths, parsers or ranks"
             yield what, _OTHER_READINGS_REMEDY
-        yield from _source_differences(own, view.snapshot)
-        yield from _device_differences(own, view.snapshot)
+        yield from _source_differences(own_snapshot, view.snapshot)
+        yield from _device_differences(own_snapshot, view.snapshot)
 
 
 def _no_answer_findings(daemon: LocalDaemon) -> Iterator[tuple[str, str]]:
     unit = daemon.unit
     if daemon.is_broken:
-        yield f"the daemon runs, but does not answer: {daemon.why_not}", _NO_ANSWER_REMEDY
+        yield f"the daemon runs, but does not answer: {daemon.error}", _NO_ANSWER_REMEDY
     if unit is None or daemon.is_denied or daemon.is_broken:
         return
     get_property = unit.properties.get
     status, result = get_property("ExecMainStatus", ""), get_property("Result", "")
     is_restarted = get_property("SubState", "").startswith("auto-restart") and result != "success"
-    if unit.active == "active":
-        yield f"{UNIT} is active, but {daemon.why_not}", _OTHER_CONFIG_REMEDY
-    elif unit.active == "failed":
+    if unit.active_state == "active":
+        yield f"{UNIT} is active, but {daemon.error}", _OTHER_CONFIG_REMEDY
+    elif unit.active_state == "failed":
         yield f"{UNIT} has failed ({result}, status {status})", _EXIT_REMEDIES.get(status, _FAILED_REMEDY)
-    elif is_restarted and status != _RESTART_REQUEST:
+    elif is_restarted and status != _RESTART_REQUEST_STATUS:
         what = f"{UNIT} restarts repeatedly ({result}, status {status}, {get_property('NRestarts', '')} times)"
         yield what, _EXIT_REMEDIES.get(status, _FAILED_REMEDY)
-    elif unit.is_enabled and unit.active == "inactive":
+    elif unit.is_enabled and unit.active_state == "inactive":
         yield f"{UNIT} is enabled, but not running", _START_REMEDY
 
 
 def _source_differences(own_snapshot: Snapshot, daemon_snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    def state(status: SourceStatus) -> str:
+    def state_text(status: SourceStatus) -> str:
         return f"{status.state}{f' ({status.reason})' if status.reason else ''}"
 
     statuses_by_name = {status.source: status for status in daemon_snapshot.sources}
     for status in own_snapshot.sources:
-        other = statuses_by_name.get(status.source)
-        if other is None or BUSY in status.detail or BUSY in other.detail:
+        daemon_status = statuses_by_name.get(status.source)
+        if daemon_status is None or BUSY in status.detail or BUSY in daemon_status.detail:
             continue
-        if status.state == "ok" and other.state in _UNREAD_STATES:
-            detail = f": {other.detail}" if other.detail else ""
-            yield f"{status.source} is ok in this command, but {state(other)} in the daemon{detail}", _SERVICE_REMEDY
-        if other.state == "ok" and status.state in _UNREAD_STATES:
-            yield f"{status.source} is ok in the daemon, but {state(status)} in this command", _USER_REMEDY
+        if status.state == "ok" and daemon_status.state in _UNREAD_STATES:
+            what = f"{status.source} is ok in this command, but {state_text(daemon_status)} in the daemon"
+            yield f"{what}: {daemon_status.detail}" if daemon_status.detail else what, _SERVICE_REMEDY
+        if daemon_status.state == "ok" and status.state in _UNREAD_STATES:
+            yield f"{status.source} is ok in the daemon, but {state_text(status)} in this command", _USER_REMEDY
 
 
-def _device_differences(own: Snapshot, reported: Snapshot) -> Iterator[tuple[str, str]]:
-    own_counts, daemon_counts, read_sources = present_devices(own), present_devices(reported), _sources_read(reported)
+def _device_differences(own_snapshot: Snapshot, daemon_snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    own_counts, daemon_counts = present_devices(own_snapshot), present_devices(daemon_snapshot)
+    own_devices, daemon_sources = own_snapshot.devices, _sources_read(daemon_snapshot)
     for vendor in sorted({*own_counts, *daemon_counts}):
-        sources = {reading.source for device in own.devices if device.vendor == vendor for reading in device.readings}
-        if own_counts[vendor] != daemon_counts[vendor] and (sources & read_sources or not own_counts[vendor]):
+        sources = {reading.source for device in own_devices if device.vendor == vendor for reading in device.readings}
+        if own_counts[vendor] != daemon_counts[vendor] and (sources & daemon_sources or not own_counts[vendor]):
             what = f"the daemon has {counted(daemon_counts[vendor], f'{vendor} device')}, but this command reads {own_counts[vendor]}"
             yield what, _SERVICE_REMEDY if own_counts[vendor] > daemon_counts[vendor] else _MORE_CARDS_REMEDY
-    devices_by_id = {device.id: device for device in reported.devices}
+    own_devices_by_id = {device.id: device for device in own_devices}
     denied: set[str] = set()
-    for device in own.devices:
-        if other := devices_by_id.get(device.id):
-            readable = {reading.metric for reading in device.readings if not isinstance(reading.value, Absent)}
-            denied |= {reading.metric for reading in other.readings if reading.value is Absent.NOT_PERMITTED} & readable
+    for device in daemon_snapshot.devices:
+        if own_device := own_devices_by_id.get(device.id):
+            readable = {reading.metric for reading in own_device.readings if not isinstance(reading.value, Absent)}
+            not_permitted = {reading.metric for reading in device.readings if reading.value is Absent.NOT_PERMITTED}
+            denied |= not_permitted & readable
     if denied:
         yield f"the daemon may not read {first_names(sorted(denied))}, but this command may", _SERVICE_REMEDY
 

@@ -202,15 +202,15 @@ class DoctorJson:
 
 def document(examined: Examination) -> dict[str, Any]:
     """Return the JSON document as a dictionary."""
-    other, machine, limits = examined.remote_daemon, examined.machine, examined.limits
-    is_this_node = other is None
+    remote_daemon, machine, limits = examined.remote_daemon, examined.machine, examined.limits
+    is_this_node = remote_daemon is None
     full_document = DoctorJson(
         schema="telemetry.doctor/1",
         time=utc_time(examined.snapshot.wall_time),
         hostname=examined.snapshot.hostname or None,
-        node=None if other is None else other.name,
-        versions=_versions_to_json(other),
-        pci=machine.bus_counts if other is None else other.bus_counts,
+        node=None if remote_daemon is None else remote_daemon.name,
+        versions=_versions_to_json(remote_daemon),
+        pci=machine.bus_counts if remote_daemon is None else remote_daemon.bus_counts,
         # The user and the limits of another node are unknown.
         user=machine.user if is_this_node else None,
         groups=tuple(machine.groups),
@@ -236,9 +236,9 @@ def document(examined: Examination) -> dict[str, Any]:
     return {key: _cleaned(value) for key, value in to_plain(DoctorJson, full_document).items()}
 
 
-def _versions_to_json(other: DaemonView | None) -> VersionsJson:
-    if other is not None:
-        return VersionsJson(other.version or None, None, None)
+def _versions_to_json(remote_daemon: DaemonView | None) -> VersionsJson:
+    if remote_daemon is not None:
+        return VersionsJson(remote_daemon.version or None, None, None)
     return VersionsJson(__version__, platform.python_version(), platform.release())
 
 
@@ -257,7 +257,7 @@ def _node_to_json(node: DeviceNode) -> DeviceNodeJson:
         owner=node.owner,
         group=node.group,
         mode=f"{node.mode:04o}",
-        refused=errno.errorcode.get(node.refusal) if node.refusal else None,
+        refused=errno.errorcode.get(node.refusal_errno) if node.refusal_errno else None,
     )
 
 
@@ -266,10 +266,10 @@ def _daemon_to_json(daemon: LocalDaemon) -> DaemonJson:
     snapshot = None if view is None else view.snapshot
     return DaemonJson(
         answers=view is not None,
-        why_not=daemon.why_not or None,
+        why_not=daemon.error or None,
         version=view.version or None if view is not None else None,
-        reads_the_same=view.settings_hash == daemon.settings_hash if view is not None and view.settings_hash else None,
-        unit=None if unit is None else UnitJson(unit.active, unit.is_enabled, unit.user),
+        reads_the_same=view.settings_hash == daemon.command_settings_hash if view and view.settings_hash else None,
+        unit=None if unit is None else UnitJson(unit.active_state, unit.is_enabled, unit.user),
         sources=tuple(
             DaemonSourceJson(status.source, status.state, status.reason, status.detail or None)
             for status in (snapshot.sources if snapshot is not None else ())

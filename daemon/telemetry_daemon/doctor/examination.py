@@ -1,4 +1,4 @@
-"""Derives findings from what was read on a node, orders the findings by importance, and formats them as lines."""
+"""Derives findings from the data of a node, the most important first, and formats the report as lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from telemetry_parsers.model import Capture, Command, Files, Health, Library, Sn
 
 _WIDTH = 120
 _NO_BREAK = "\u00a0"
-# A row of the output: (heading, text). The heading may be empty.
+# A row of the report: (heading, text). The heading may be empty.
 _Row = tuple[str, str]
 _EMPTY_ROW: _Row = ("", "")
 _OUTPUT_NOUNS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
@@ -50,23 +50,23 @@ class Examination:
 
 def examine(examined: Examination) -> Examination:
     """Return the examination with its findings and notes."""
-    listings = cards.container_listings(examined.machine, examined.listings, examined.expected)
-    findings = _findings(examined, {listing.source for listing in listings})
-    return replace(examined, findings=tuple(findings), notes=tuple(cards.notes(examined.machine, listings)))
+    complete_listings = cards.complete_in_container(examined.machine, examined.listings, examined.expected)
+    findings = _findings(examined, {listing.source for listing in complete_listings})
+    return replace(examined, findings=tuple(findings), notes=tuple(cards.notes(examined.machine, complete_listings)))
 
 
 def examine_remote(view: DaemonView) -> Examination:
-    """Examine another node using only its daemon's report."""
-    snapshot, present = view.snapshot, cards.present_devices(view.snapshot)
+    """Examine another node, using only the data of its daemon."""
+    snapshot, counts = view.snapshot, cards.present_devices(view.snapshot)
     examined_sources = tuple(ExaminedSource(status, snapshot.devices) for status in snapshot.sources)
     complete_sources = {
-        status.source for status in snapshot.sources if view.expected.get(status.vendor) == present[status.vendor]
+        status.source for status in snapshot.sources if view.expected.get(status.vendor) == counts[status.vendor]
     }
     findings = [*sources.findings(examined_sources, complete_sources=complete_sources)]
     if view.is_real:
-        findings += cards.device_faults([snapshot], {})
+        findings += cards.device_fault_findings([snapshot], {})
         findings += cards.missing_card_findings([snapshot], view.expected)
-        findings += cards.remote_contradictions(view.bus_counts, snapshot.devices)
+        findings += cards.remote_contradiction_findings(view.bus_counts, snapshot.devices)
     notes = () if view.is_real else ("faults of simulated or recorded cards are not findings",)
     return Examination(snapshot, examined_sources, remote_daemon=view, findings=tuple(findings), notes=notes)
 
@@ -79,17 +79,18 @@ def _findings(examined: Examination, complete_sources: Collection[str]) -> Itera
     machine, local_daemon = examined.machine, examined.daemon
     view = local_daemon.view
     snapshots = [examined.snapshot, *([view.snapshot] if view is not None and view.is_real else [])]
-    yield from cards.device_faults(snapshots, {flight.cause: flight.path for flight in reversed(examined.flights)})
+    paths_by_cause = {flight.cause: flight.path for flight in reversed(examined.flights)}
+    yield from cards.device_fault_findings(snapshots, paths_by_cause)
     yield from cards.missing_card_findings(snapshots, examined.expected)
     node_vendors = {vendor for node in machine.nodes if len(node.vendors) == 1 for vendor in node.vendors}
     vendors = sorted({*machine.bus_counts, *node_vendors})
     sources_by_vendor = [cards.vendor_sources(examined.snapshot, vendor, complete_sources) for vendor in vendors]
-    yield from cards.unread_cards(machine, sources_by_vendor)
+    yield from cards.unread_card_findings(machine, sources_by_vendor)
     yield from sources.findings(examined.examined_sources, daemon.working_sources(local_daemon), complete_sources)
-    addresses = {
+    bus_addresses = {
         vendor: [card.bus_id for card in machine.host_cards if card.vendor == vendor] for vendor in machine.bus_counts
     }
-    yield from cards.contradictions(addresses, examined.listings, examined.snapshot.devices)
+    yield from cards.contradiction_findings(bus_addresses, examined.listings, examined.snapshot.devices)
     yield from daemon.findings(examined.snapshot, local_daemon)
     yield from limits.container_findings(examined.limits, machine.container)
     yield from limits.unit_findings(local_daemon.unit)
@@ -133,12 +134,12 @@ def _report_rows(examined: Examination, *, show_all: bool) -> Iterator[_Row]:
 
 
 def _summary_lines(examined: Examination) -> Iterator[str]:
-    machine, other = examined.machine, examined.remote_daemon
-    bus_counts = machine.bus_counts if other is None else other.bus_counts
+    machine, remote_daemon = examined.machine, examined.remote_daemon
+    bus_counts = machine.bus_counts if remote_daemon is None else remote_daemon.bus_counts
     counts = ", ".join(f"{count} × {vendor}" for vendor, count in bus_counts.items()) or "none"
-    if other is not None:
-        version = f"version {other.version}" if other.version else "an unknown version"
-        yield f"the daemon of {examined.snapshot.hostname or other.name}, at {other.name}: {version}"
+    if remote_daemon is not None:
+        version = f"version {remote_daemon.version}" if remote_daemon.version else "an unknown version"
+        yield f"the daemon of {examined.snapshot.hostname or remote_daemon.name}, at {remote_daemon.name}: {version}"
         yield f"accelerators on the PCI bus: {counts}"
         yield from examined.notes
         return
@@ -148,7 +149,7 @@ def _summary_lines(examined: Examination) -> Iterator[str]:
     driver_text = f"; kernel drivers: {', '.join(drivers)}" if drivers else ""
     yield f"accelerators on the PCI bus: {counts}{driver_text}"
     if machine.nodes:
-        accessible = sum(not node.refusal for node in machine.nodes)
+        accessible = sum(not node.refusal_errno for node in machine.nodes)
         yield f"device nodes: {len(machine.nodes)}, accessible by this user: {accessible}"
     yield from examined.notes
 

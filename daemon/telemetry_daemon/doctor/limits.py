@@ -43,12 +43,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of the daemon. If it is unusable, `trouble` says why."""
+    """A folder of the daemon. `foreign_owner` is the owner's name if this user may not act as the owner."""
 
     setting: str
     path: str
     trouble: str = ""
-    owner: str = ""
+    foreign_owner: str = ""
     is_read_only: bool = False
     free_bytes: int | None = None
     free_files: int | None = None
@@ -56,7 +56,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class _Requirement:
-    """The minimum of a limit, and the options that raise the limit."""
+    """The minimum for a field of `Limits`, and the options that raise the limit."""
 
     name: str
     minimum: float
@@ -97,7 +97,7 @@ def unit_findings(unit: Unit | None) -> Iterator[Finding]:
 
 
 def proc_findings(limits: Limits, *, owners_are_shown: bool) -> Iterator[Finding]:
-    """Yield a finding if /proc hides the processes whose owners the daemon shows."""
+    """Yield a finding if the daemon is to show owners, but /proc hides the processes of other users."""
     if limits.hides_processes and owners_are_shown:
         yield Finding("/proc", _HIDEPID_PROBLEM, _HIDEPID_REMEDY)
 
@@ -106,7 +106,7 @@ def folder_findings(folders: Sequence[Folder], container: str, daemon: LocalDaem
     """Yield findings about unusable folders."""
     for folder in folders:
         what, remedy = _problem_and_remedy(folder)
-        if what and not (folder.owner and (daemon.is_running or not container)):
+        if what and not (folder.foreign_owner and (daemon.is_running or not container)):
             yield Finding(folder.path, what, remedy)
 
 
@@ -117,8 +117,9 @@ def _problem_and_remedy(folder: Folder) -> tuple[str, str]:
     if folder.trouble:
         text, _, remedy = folder.trouble.rpartition(": ")
         return (text, remedy) if text else (folder.trouble, f"correct it, or set {folder.setting}")
-    if folder.owner:
-        return f"it belongs to user {folder.owner}", f"change its owner to the daemon's user, or set {folder.setting}"
+    if folder.foreign_owner:
+        remedy = f"change its owner to the daemon's user, or set {folder.setting}"
+        return f"it belongs to user {folder.foreign_owner}", remedy
     if folder.free_bytes is not None and folder.free_bytes < _MIN_FREE_BYTES:
         return f"the disk is full: {byte_size(folder.free_bytes)} free", "free some space"
     if folder.free_files is not None and folder.free_files < _MIN_FREE_FILES:
@@ -127,7 +128,7 @@ def _problem_and_remedy(folder: Folder) -> tuple[str, str]:
 
 
 def read_limits(root: Path, unit: Unit | None = None) -> Limits:
-    """Return the limits of this process."""
+    """Return this process's limits. `hides_processes` applies to the unit's user, if there is a unit."""
     soft_tasks, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     # The daemon raises its soft limit on open files to the hard limit.
     _, hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -201,17 +202,18 @@ def _hides_from_groups(options: Mapping[str, str], groups: Collection[int]) -> b
 
 
 def read_folders(settings: Settings) -> tuple[Folder, ...]:
-    """Return the daemon's folders. Missing folders are omitted if they can be created."""
+    """Return the daemon's folders, without missing folders that can be created."""
     state = settings.state
     paths = {"state.directory": state.directory, "state.runtime_directory": state.runtime_directory}
-    return tuple(folder for setting, path in paths.items() if (folder := _folder_at(setting, Path(path))) is not None)
+    folders = (_read_folder(setting, Path(path)) for setting, path in paths.items())
+    return tuple(folder for folder in folders if folder is not None)
 
 
-def _folder_at(setting: str, path: Path) -> Folder | None:
+def _read_folder(setting: str, path: Path) -> Folder | None:
     try:
         status, file_system = path.stat(), os.statvfs(path)
     except FileNotFoundError:
-        return _missing_folder(setting, path)
+        return _check_missing_folder(setting, path)
     except OSError as error:
         return Folder(setting, str(path), f"cannot be examined: {error.strerror or error}")
     trouble, owner = "", _foreign_owner(status.st_uid)
@@ -231,11 +233,11 @@ def _folder_at(setting: str, path: Path) -> Folder | None:
     )
 
 
-def _missing_folder(setting: str, path: Path) -> Folder | None:
+def _check_missing_folder(setting: str, path: Path) -> Folder | None:
     candidates = [path, *path.parents]
-    link = next((path for path in candidates if path.is_symlink() and not path.exists()), None)
-    if link is not None:
-        return Folder(setting, str(path), f"{link} is a dangling link: remove the link, or create its target")
+    dangling_link = next((path for path in candidates if path.is_symlink() and not path.exists()), None)
+    if dangling_link is not None:
+        return Folder(setting, str(path), f"{dangling_link} is a dangling link: remove the link, or create its target")
     parent = next(path for path in candidates if path.exists())
     if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK) and not parent.is_relative_to("/proc"):
         return None

@@ -17,8 +17,7 @@ from telemetry_daemon.readers.pci import PciDevice
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.vendors import VENDORS
 
-# This folder may contain device nodes of any vendor.
-_RENDER_NODES = "/dev/dri/"
+_RENDER_NODES = "/dev/dri/"  # may contain device nodes of any vendor
 # The first group ID of ordinary users on Linux distributions.
 FIRST_USER_GROUP = 1000
 _CONTAINER_MARKERS = ((".dockerenv", "Docker"), ("run/.containerenv", "Podman"))
@@ -30,7 +29,7 @@ class DeviceNode:
 
     path: str
     vendors: tuple[str, ...]
-    refusal: int = 0
+    refusal_errno: int = 0
     owner: str = "root"
     group: str = "root"
     mode: int = 0o660
@@ -62,10 +61,11 @@ class Machine:
 
 
 def read_machine(root: Path, environment: Mapping[str, str]) -> Machine:
-    """Examine the machine whose file system is at `root`."""
+    """Read the cards, device nodes, user and container of the machine whose file system is at `root`."""
     cards = pci.find_accelerators(root / "sys/bus/pci/devices")
-    vendor_at = {card.bus_id: card.vendor for card in cards}
-    return Machine(current_user(), group_names(), _container(root, environment), cards, tuple(_nodes(root, vendor_at)))
+    vendor_by_address = {card.bus_id: card.vendor for card in cards}
+    nodes = tuple(_device_nodes(root, vendor_by_address))
+    return Machine(current_user(), group_names(), _container_kind(root, environment), cards, nodes)
 
 
 def current_user() -> str:
@@ -82,7 +82,7 @@ def group_names(first_id: int = 0) -> tuple[str, ...]:
     return tuple(sorted({_group_name(group_id) for group_id in group_ids if group_id >= first_id}))
 
 
-def _container(root: Path, environment: Mapping[str, str]) -> str:
+def _container_kind(root: Path, environment: Mapping[str, str]) -> str:
     if environment.get("KUBERNETES_SERVICE_HOST"):
         return "Kubernetes"
     container = next((engine for marker, engine in _CONTAINER_MARKERS if (root / marker).exists()), "")
@@ -94,13 +94,13 @@ def node_patterns(vendor: str) -> tuple[str, ...]:
     return tuple(path for item in VENDORS if item.word == vendor for nodes in item.nodes for path in nodes.paths)
 
 
-def _nodes(root: Path, vendor_at: Mapping[str, str]) -> Iterator[DeviceNode]:
+def _device_nodes(root: Path, vendor_by_address: Mapping[str, str]) -> Iterator[DeviceNode]:
     vendors_by_path: dict[Path, tuple[str, ...]] = {}
     for vendor in VENDORS:
         for pattern in node_patterns(vendor.word):
             for path in root.glob(pattern.lstrip("/")):
-                link = root / "sys/class/drm" / path.name / "device"
-                if not pattern.startswith(_RENDER_NODES) or vendor_at.get(link.resolve().name.lower()) == vendor.word:
+                address = (root / "sys/class/drm" / path.name / "device").resolve().name.lower()
+                if not pattern.startswith(_RENDER_NODES) or vendor_by_address.get(address) == vendor.word:
                     vendors_by_path[path] = (*vendors_by_path.get(path, ()), vendor.word)
     for node, vendors in sorted(vendors_by_path.items()):
         with suppress(OSError):  # the file was removed after the listing

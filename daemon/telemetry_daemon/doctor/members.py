@@ -23,9 +23,9 @@ from telemetry_daemon.doctor.bundle import (
     masked_page,
     masked_settings,
     masked_unit,
-    redacted_web,
+    redacted_web_config,
 )
-from telemetry_daemon.doctor.daemon import HISTORY, PROPERTIES, UNIT, run_program
+from telemetry_daemon.doctor.daemon import HISTORY_PATH, UNIT, UNIT_PROPERTIES, run_program
 from telemetry_daemon.doctor.document import document
 from telemetry_daemon.doctor.examination import Examination
 from telemetry_daemon.doctor.sources import PolledSources, installed_tools
@@ -54,7 +54,7 @@ _MAX_MASKING_SECONDS = 30.0
 _MAX_PAGE_LENGTH = 8 << 20
 _PACKAGES = ("pydantic", "APScheduler", "h11", "nvidia-ml-py", "isal", "prometheus-client", "PyYAML", "bcrypt")
 _DRIVER_VERSION_FILES = ("proc/driver/nvidia/version", "usr/local/Ascend/driver/version.info")
-_HISTORY_SECONDS = 10.0
+_HISTORY_TIMEOUT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class BundleMaterial:
 
 
 def add_members(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
-    """Add all members. Every member is masked with the identities from the captures."""
+    """Add all members. The recording is created first, so that its identities are masked in all members."""
     recording = _create_recording(bundle, mask, material)
     view = material.examined.daemon.view
     if view is not None:
@@ -88,12 +88,12 @@ def add_members(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
 
 
 def _create_recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> Member:
-    """Return a recording of the daemon's latest captures, followed by this command's own."""
+    """Return a recording of the daemon's latest captures, followed by the captures of this command."""
     previous_count = mask.replacement_count
     lines = [capture_line(mask.masked_capture(capture, report)) for capture, report in material.polled.captures]
     earlier_lines: list[bytes] = []
     try:
-        earlier_lines = _earlier_lines(mask, material, _MAX_RECORDING_BYTES - sum(map(len, lines)))
+        earlier_lines = _daemon_capture_lines(mask, material, _MAX_RECORDING_BYTES - sum(map(len, lines)))
     except ControlError as error:
         bundle.add_missing("the daemon's last minutes", str(error))
     earlier_text = f", and {len(earlier_lines)} earlier captures of the daemon" if earlier_lines else ""
@@ -102,11 +102,11 @@ def _create_recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> M
     return Member("recording.jsonl.gz", description, compressed, mask.replacement_count - previous_count)
 
 
-def _earlier_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list[bytes]:
-    """Return the daemon's latest captures as lines, the oldest first. Raises ControlError."""
+def _daemon_capture_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list[bytes]:
+    """Return the daemon's latest captures as lines, oldest first. Raise ControlError if the daemon does not answer."""
     daemon = material.examined.daemon
     if daemon.is_broken:  # a broken daemon does not answer on its control socket
-        raise ControlError(daemon.why_not)
+        raise ControlError(daemon.error)
     lines: list[bytes] = []
     captures = list(recorder.recent_captures(material.configuration.settings.state.runtime_directory))
     end_time = time.monotonic() + _MAX_MASKING_SECONDS
@@ -127,11 +127,11 @@ def _built_in_report(capture: Capture, polled: PolledSources) -> Report | None:
 
 
 def _add_doctor_output(bundle: Bundle, mask: Mask, examined: Examination) -> None:
-    def masked(_whole: str) -> str:
+    def masked_lines(_text: str) -> str:
         return "\n".join(examination.text_lines(examined, lambda text: clean(mask.masked_text(text)), show_all=True))
 
-    # Lines must be masked before they are wrapped, so `masked` builds the text again instead of using its argument.
-    bundle.add_text("doctor.txt", "the output of `telemetry doctor --all`", "its lines", masked)
+    # Texts are masked before they are wrapped to lines, so `masked_lines` ignores its argument, a placeholder.
+    bundle.add_text("doctor.txt", "the output of `telemetry doctor --all`", "placeholder", masked_lines)
     bundle.add_document("doctor.json", "the same as JSON", document(examined))
 
 
@@ -147,22 +147,22 @@ def _add_configuration(bundle: Bundle, mask: Mask, configuration: LoadedConfig) 
         "the settings that come from variables or flags, and the names of all variables",
         f"{origins}\nvariables in this environment: {', '.join(variables) or 'none'}",
     )
-    file_text = _config_text(configuration.file)
+    file_text = _read_config_file(configuration.file)
     bundle.add_text("configuration-file.toml", "the configuration file without comments", file_text, masked)
-    web_text = _web_text(configuration.settings.web.config_file)
+    web_text = _read_web_config(configuration.settings.web.config_file)
     bundle.add_text("web.txt", "the web configuration without users, hashes and paths", web_text)
 
 
-def _config_text(path: str | None) -> str:
+def _read_config_file(path: str | None) -> str:
     try:
         return read_file(path, _MAX_CONFIG_BYTES).decode("utf-8", "replace") if path else ""
     except (OSError, ValueError):  # a finding reports the error
         return ""
 
 
-def _web_text(path: str) -> str:
+def _read_web_config(path: str) -> str:
     try:
-        return redacted_web(read_file(path, _MAX_CONFIG_BYTES)) if path else ""
+        return redacted_web_config(read_file(path, _MAX_CONFIG_BYTES)) if path else ""
     except (OSError, ValueError) as error:
         return f"the file cannot be read: {getattr(error, 'strerror', None) or 'invalid file name'}"
 
@@ -175,7 +175,7 @@ def _machine_lines(examined: Examination) -> Iterator[str]:
         yield f"card {card.bus_id} {card.vendor} class {card.class_code:06x} driver {card.driver or 'none'}{assignment}"
     for node in machine.nodes:
         mode = stat.filemode(stat.S_IFCHR | node.mode)
-        refusal = f" refused: {os.strerror(node.refusal)}" if node.refusal else ""
+        refusal = f" refused: {os.strerror(node.refusal_errno)}" if node.refusal_errno else ""
         yield f"node {mode} {node.owner} {node.group} {node.path} of {' or '.join(node.vendors)}{refusal}"
     yield f"limits: memory {limits.memory_bytes}, tasks {limits.tasks}, CPUs {limits.cpus}, open files {limits.open_files}"
     for folder in examined.folders:
@@ -201,7 +201,7 @@ def _version_lines(material: BundleMaterial) -> Iterator[str]:
 
 
 def _add_unit_and_journal(bundle: Bundle, mask: Mask) -> None:
-    properties = run_program("systemctl", "show", UNIT, f"--property={','.join(PROPERTIES)}")
+    properties = run_program("systemctl", "show", UNIT, f"--property={','.join(UNIT_PROPERTIES)}")
     files = run_program("systemctl", "cat", UNIT)
     text = f"{files}\n# systemctl show\n{properties}" if files or properties else ""
     description = "the unit and its drop-ins, without the values of environment variables"
@@ -215,12 +215,12 @@ def _add_unit_and_journal(bundle: Bundle, mask: Mask) -> None:
 def _add_daemon_output(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
     daemon = material.examined.daemon
     if daemon.view is None or daemon.address is None:
-        bundle.add_missing("snapshot.json, history.json, metrics.txt", f"no daemon: {daemon.why_not}")
+        bundle.add_missing("snapshot.json, history.json, metrics.txt", f"no daemon: {daemon.error}")
         return
     bundle.add_document("snapshot.json", "the daemon's readings", daemon.view.document)
     try:
-        with closing(Client(daemon.address, material.credentials, _HISTORY_SECONDS)) as client:
-            history = parse_document(client.get(HISTORY).body)
+        with closing(Client(daemon.address, material.credentials, _HISTORY_TIMEOUT_SECONDS)) as client:
+            history = parse_document(client.get(HISTORY_PATH).body)
         bundle.add_document("history.json", "the daemon's last half hour and its events", history)
     except NodeError as error:
         bundle.add_missing("history.json", str(error))

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.doctor.cards import Listing, listings
+from telemetry_daemon.doctor.cards import Listing, source_listings
 from telemetry_daemon.doctor.findings import Finding
 from telemetry_daemon.plugins.loading import ParserSet
 from telemetry_daemon.polling.node_sources import RealNode, reports_owners
@@ -61,22 +61,22 @@ _REMEDIES = {
     ),
     "internal": "this is a bug in device telemetry or in a plugin: report it",
 }
-_INSTALL: Mapping[type, str] = {
+_INSTALL_REMEDIES: Mapping[type, str] = {
     Command: "",  # the line above has the remedy
     Files: "load the vendor's driver if the node has cards of the vendor",
     Library: "install the vendor's driver with its library",
 }
-# Remedies for the problems that a working source reports.
-_NOT_LISTED = "compare with `lspci`; a missing card has usually fallen off the bus: see dmesg, then reset it or reboot"
-_OTHER_PROBLEMS = (
+# The remedies for problems of working sources.
+_BUS_REMEDY = "compare with `lspci`; a missing card has usually fallen off the bus: see dmesg, then reset it or reboot"
+_OTHER_REMEDY = (
     "run the tool by hand. If it reports a fault, repair the card. If its output is wrong, ask the vendor. If its output is "
     "correct but misread here, send the file that `telemetry doctor --bundle FILE` writes"
 )
-_SEE_ABOVE = "see the line above; docs/owners.md describes what this source needs"
+_SEE_OWNERS_REMEDY = "see the line above; docs/owners.md describes what this source needs"
 # Sources that report owners of cards need no vendor tool or driver.
 _OWNER_REMEDIES: Mapping[str, str] = {
     "missing": "no action needed if the node has no such source; docs/owners.md lists the search paths",
-    **dict.fromkeys(("timeout", "no_permission", "exit_status", "too_much_output"), _SEE_ABOVE),
+    **dict.fromkeys(("timeout", "no_permission", "exit_status", "too_much_output"), _SEE_OWNERS_REMEDY),
 }
 
 
@@ -108,18 +108,19 @@ class PolledSources:
 
 
 def poll_sources(
-    loaded: ParserSet, settings: Settings, only: Sequence[str], root: Path, on_waiting: Callable[[Sequence[str]], None]
+    loaded: ParserSet, settings: Settings, names: Sequence[str], root: Path, on_waiting: Callable[[Sequence[str]], None]
 ) -> PolledSources:
-    """Poll the sources in `only`, by default all sources."""
+    """Poll the sources in `names`, by default all sources. Return only these sources."""
     received: list[tuple[Capture, Report | None]] = []
 
     def keep_capture(capture: Capture, report: Report | None) -> None:
         received.append((capture, report))  # called from each source's thread
 
     node = RealNode(loaded, Clock(), keep_capture, root / "sys/bus/pci/devices")
-    includes_owners = any(entry.parser.name in only and reports_owners(entry.parser) for entry in loaded.parsers)
+    includes_owners = any(entry.parser.name in names and reports_owners(entry.parser) for entry in loaded.parsers)
+    # Owners are assigned to cards, so the sources of the cards are polled, too.
     others = [source.name for source in node.sources(settings)] if includes_owners else ()
-    polled_sources = node.sources(settings, tuple(dict.fromkeys((*only, *others))))
+    polled_sources = node.sources(settings, tuple(dict.fromkeys((*names, *others))))
     oneshot = OneShot(os.uname().nodename, polled_sources, Clock(), on_waiting=on_waiting)
     with closing(oneshot):
         snapshot = oneshot.read(("inventory", "fast", "slow"), _TIMEOUT_SECONDS)
@@ -135,7 +136,7 @@ def poll_sources(
             {capture.poll: capture for capture, _ in captures if capture.source == status.source},
         )
         for status in snapshot.sources
-        if not only or status.source in only
+        if not names or status.source in names
     )
     return PolledSources(snapshot, sources, tuple(_device_listings(sources, captures)), captures)
 
@@ -151,24 +152,24 @@ def _device_listings(
         ]
         if status.state == "ok" and reports:
             is_incomplete = any(problem.where == PCI_BUS for problem in status.problems)
-            yield from listings(status.source, reports[-1].devices, is_incomplete=is_incomplete)
+            yield from source_listings(status.source, reports[-1].devices, is_incomplete=is_incomplete)
 
 
 def findings(
-    sources: Sequence[ExaminedSource], ok_in_daemon: Collection[str] = (), complete_sources: Collection[str] = ()
+    sources: Sequence[ExaminedSource], working_in_daemon: Collection[str] = (), complete_sources: Collection[str] = ()
 ) -> Iterator[Finding]:
-    """Yield findings about failed sources and reported problems."""
+    """Yield findings about failed sources, and about the problems of working sources."""
     for source in sources:
         status = source.status
-        if status.state in UNSUCCESSFUL and not (BUSY in status.detail and status.source in ok_in_daemon):
+        if status.state in UNSUCCESSFUL and not (BUSY in status.detail and status.source in working_in_daemon):
             reason = f" ({status.reason})" if status.reason else ""
             what = f"{status.state}{reason}: {status.detail or 'no reason was reported'}"
-            yield Finding(status.source, what, remedy(source) or _OTHER_PROBLEMS)
+            yield Finding(status.source, what, remedy(source) or _OTHER_REMEDY)
         elif status.state == "ok":
             for problem in status.problems:
                 if problem.where != PCI_BUS or status.source not in complete_sources:
                     what = f"{problem.where}: {problem.text}"
-                    yield Finding(status.source, what, _NOT_LISTED if problem.where == PCI_BUS else _OTHER_PROBLEMS)
+                    yield Finding(status.source, what, _BUS_REMEDY if problem.where == PCI_BUS else _OTHER_REMEDY)
 
 
 def remedy(source: ExaminedSource) -> str:
@@ -178,7 +179,7 @@ def remedy(source: ExaminedSource) -> str:
     if parser is not None and not parser.gives and cause in _OWNER_REMEDIES:
         return _OWNER_REMEDIES[cause]
     if status.state == "missing":
-        return _INSTALL[type(parser.polls[0].request)] if parser is not None else "see the line above"
+        return _INSTALL_REMEDIES[type(parser.polls[0].request)] if parser is not None else "see the line above"
     key = next((words for words in (BUSY, NOT_STARTED) if words in status.detail), cause)
     return _REMEDIES.get(key, _REMEDIES.get(status.state, "")).format(source=status.source)
 
@@ -198,7 +199,7 @@ def installed_tools(source: ExaminedSource) -> tuple[Tool, ...]:
 
 
 def absent_metrics_by_reason(source: ExaminedSource) -> dict[str, list[str]]:
-    """Map each reason for absence to the absent metrics."""
+    """Return the absent metrics of a source, by the reason for their absence."""
     absent = {
         (reading.value.value, f"{reading.metric} {reading.label}".strip())
         for device in source.devices
