@@ -76,11 +76,11 @@ def test_processes_are_read_only_in_sight(child, is_reported):
     assert feed.nodes()[0].running == {}
     feed.set_focus(Focus(View.CARD))
     assert read == []
-    feed.set_focus(Focus(View.CARDS, processes=True))
+    feed.set_focus(Focus(View.CARDS, shows_processes=True))
     if is_reported:
         assert woken.wait(PATIENCE_SECONDS)
         assert "secret" in feed.nodes()[0].running[pid].command_line
-        feed.set_focus(Focus(View.CARDS, processes=True))
+        feed.set_focus(Focus(View.CARDS, shows_processes=True))
         assert read == [{pid: started}]
     feed.close()
     assert len(read) == is_reported

@@ -1,4 +1,4 @@
-"""Feeds: the sources of the readings that `top` shows, each read in its own threads."""
+"""Feeds, which provide the readings that `top` shows. Each feed reads in its own threads."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Snapshot
 from telemetry_parsers.past import Past
 
-# From this age on, the screen marks a state as old.
-MAX_SILENCE_SECONDS = 15.0
-# After this time, the screen shows that the response is missing, although the request has not timed out.
-PATIENCE_SECONDS = 4.0
-UNNOTICED_SECONDS = 0.8
-NOT_UNDERSTOOD = "the response is not valid"
+REQUEST_TIMEOUT_SECONDS = 4.0
+# If a response takes longer, the screen shows that the node does not answer.
+UNREPORTED_DELAY_SECONDS = 0.8
+INVALID_RESPONSE = "the response is not valid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +25,7 @@ class Focus:
     view: View = View.CARDS
     node: str = ""
     card: str = ""
-    processes: bool = False
+    shows_processes: bool = False
 
 
 class Feed(Protocol):
@@ -79,13 +77,13 @@ class LatestState:
             self._state = replace(self._state, past=past)
 
     def put_trouble(self, trouble: str) -> None:
-        """Store why reading failed, and keep the last snapshot."""
+        """Store the reason why reading failed. The last snapshot is kept."""
         with self._lock:
             self._state = replace(self._state, trouble=trouble)
 
     @contextlib.contextmanager
     def showing_delay(self) -> Iterator[None]:
-        """Show that the node does not answer if the `with` block takes too long."""
+        """Report in `state` that the node does not answer if the `with` block takes too long."""
         self._requested_at = self._clock()
         try:
             yield
@@ -93,13 +91,13 @@ class LatestState:
             self._requested_at = None
 
     def state(self) -> NodeState:
-        """Return the newest state with its age and problem."""
+        """Return the newest state, with its age and with the reason why it is not newer."""
         now, requested_at = self._clock(), self._requested_at
         with self._lock:
             state = self._state
             age = None if self._received_at is None else now - self._received_at
         trouble = state.trouble
-        if not trouble and requested_at is not None and now - requested_at > UNNOTICED_SECONDS:
+        if not trouble and requested_at is not None and now - requested_at > UNREPORTED_DELAY_SECONDS:
             trouble = f"no answer for {now - requested_at:.0f} s"
         if not trouble and age is None:
             trouble = "no answer yet"

@@ -13,21 +13,24 @@ from urllib.parse import quote
 
 from telemetry_daemon.remote.foreign_documents import DocumentError, parse_document, read_as, to_history, to_snapshot
 from telemetry_daemon.remote.http_client import Address, Client, Credentials, NodeError
-from telemetry_daemon.top.feed import MAX_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, LatestState
+from telemetry_daemon.top.feed import INVALID_RESPONSE, REQUEST_TIMEOUT_SECONDS, Feed, Focus, LatestState
 from telemetry_exporters.documents.stream_json import ReadingsJson, StateJson
 from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot, Value
 from telemetry_parsers.past import KEPT, MAX_EVENTS, SLOT_SECONDS, SLOTS, Gap, Past, Series, kept_positions
 from telemetry_parsers.readings import Readings
 
-SNAPSHOT, HISTORY, _EVENTS, HEALTH = "/api/v1/snapshot", "/api/v1/history", "/api/v1/events", "/healthz"
+SNAPSHOT_PATH, _HISTORY_PATH = "/api/v1/snapshot", "/api/v1/history"
+_EVENTS_PATH, _HEALTH_PATH = "/api/v1/events", "/healthz"
+_HEARTBEAT_SECONDS = 15.0  # the daemon sends something at least this often
 NEVER = -math.inf
 _POLL_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
-# The stream has no fans or processes, so complete snapshots are requested as well.
-_BACKGROUND_SECONDS = 15.0
-_COMPLETE_SECONDS = {View.PROCESSES: 10.0, View.SOURCES: 2.0}
-_WITHOUT_STREAM_SECONDS = 2.0
+_NOT_REPORTED = "not reported"
+# The stream has no fans or processes, so complete snapshots are requested at these intervals, in seconds.
+_DEFAULT_INTERVAL = 15.0
+_INTERVAL_BY_VIEW = {View.PROCESSES: 10.0, View.SOURCES: 2.0}
+_INTERVAL_WITHOUT_STREAM = 2.0
 _NOT_FOUND = 404
 # An older daemon has no stream (404), and a busy daemon refuses further clients (503).
 _NO_STREAM_STATUSES = frozenset({_NOT_FOUND, 503})
@@ -42,13 +45,12 @@ class Follower(Feed):
         self._address = address
         self._credentials = credentials
         self._is_closed = False
-        self._request_event = threading.Event()
+        self._wake_requests = threading.Event()
         self._wake: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
         self._focus = Focus()
         self._snapshot: Snapshot | None = None
-        # The last complete snapshot, without later numbers from the stream.
-        self._complete: Snapshot | None = None
+        self._complete_snapshot: Snapshot | None = None  # without later numbers from the stream
         self._past: Past | None = None
         self._fetched_at = self._past_fetched_at = NEVER
         self._has_stream = self._has_past = True
@@ -64,27 +66,28 @@ class Follower(Feed):
         return (self.latest.state(),)
 
     def set_focus(self, focus: Focus) -> None:
-        """Request the visible part of the state at once, and then every second."""
+        """Set what the screen shows. The visible data are requested at once, and a visible card every second."""
         if focus != self._focus:
             self._focus = focus
             if focus.view is View.CARD:
                 self._show_all_sensors()
-            self._request_event.set()
+            self._wake_requests.set()
 
     def _show_all_sensors(self) -> None:
         with self._lock:
-            if self._snapshot is not None and self._complete is not None:
-                self._snapshot = _with_device_from(self._snapshot, self._complete, self._visible_id(self._snapshot))
+            if self._snapshot is not None and self._complete_snapshot is not None:
+                device_id = self._visible_id(self._snapshot)
+                self._snapshot = _with_device_from(self._snapshot, self._complete_snapshot, device_id)
                 self.latest.put_snapshot(self._snapshot)
 
     def close(self) -> None:
         """Stop without waiting for the threads, which end with the process."""
         self._is_closed = True
-        self._request_event.set()
+        self._wake_requests.set()
 
     def _read_stream(self) -> None:
         while self._has_stream and not self._is_closed:
-            client = Client(self._address, self._credentials, MAX_SILENCE_SECONDS + PATIENCE_SECONDS)
+            client = Client(self._address, self._credentials, _HEARTBEAT_SECONDS + REQUEST_TIMEOUT_SECONDS)
             with contextlib.closing(client), self._showing_errors():
                 self._read_events(client)
             time.sleep(_RETRY_SECONDS)
@@ -92,7 +95,7 @@ class Follower(Feed):
     def _read_events(self, client: Client) -> None:
         columns, scales = KEPT, tuple[float, ...]()
         try:
-            for name, data in client.events(_EVENTS):
+            for name, data in client.events(_EVENTS_PATH):
                 if self._is_closed:
                     return
                 document = parse_document(data)
@@ -103,7 +106,7 @@ class Follower(Feed):
                     self._apply_numbers(read_as(ReadingsJson, document), columns, scales)
                 elif name in ("state", "device"):
                     self._fetched_at = NEVER
-                    self._request_event.set()
+                    self._wake_requests.set()
         except NodeError as error:
             self._has_stream = error.status not in _NO_STREAM_STATUSES
             if self._has_stream:
@@ -121,17 +124,17 @@ class Follower(Feed):
         self._wake()
 
     def _poll_daemon(self) -> None:
-        client = Client(self._address, self._credentials, PATIENCE_SECONDS)
+        client = Client(self._address, self._credentials, REQUEST_TIMEOUT_SECONDS)
         while not self._is_closed:
             with self._showing_errors():
-                self._request_due(client)
-            self._request_event.wait(_POLL_SECONDS)
-            self._request_event.clear()
+                self._send_due_requests(client)
+            self._wake_requests.wait(_POLL_SECONDS)
+            self._wake_requests.clear()
         client.close()
 
     @contextlib.contextmanager
     def _showing_errors(self) -> Iterator[None]:
-        """Show errors in this `with` block on the screen instead of raising them."""
+        """Show errors in the `with` block on the screen instead of raising them."""
         try:
             yield
         except NodeError as error:
@@ -139,21 +142,21 @@ class Follower(Feed):
             self.latest.put_trouble(str(error))
             self._wake()
         except DocumentError as error:
-            self.latest.put_trouble(f"{NOT_UNDERSTOOD}: {error}")
+            self.latest.put_trouble(f"{INVALID_RESPONSE}: {error}")
             self._wake()
 
-    def _request_due(self, client: Client) -> None:
+    def _send_due_requests(self, client: Client) -> None:
         """Send the requests that are due, such as for a complete snapshot."""
         now, focus = time.monotonic(), self._focus
-        pause = _COMPLETE_SECONDS.get(focus.view, _BACKGROUND_SECONDS) if self._has_stream else _WITHOUT_STREAM_SECONDS
+        pause = _INTERVAL_BY_VIEW.get(focus.view, _DEFAULT_INTERVAL) if self._has_stream else _INTERVAL_WITHOUT_STREAM
         if now - self._fetched_at >= pause:
             self._fetched_at = now
-            self._set_snapshot(self._fetch_snapshot(client, SNAPSHOT))
+            self._set_snapshot(self._fetch_snapshot(client, SNAPSHOT_PATH))
         elif focus.view is View.CARD and self._snapshot is not None:
             self._fetch_card(client, self._visible_id(self._snapshot))
         else:
             with self.latest.showing_delay():  # this request only serves to notice a hung daemon within two seconds
-                client.get(HEALTH)
+                client.get(_HEALTH_PATH)
         if self._has_past and now - self._past_fetched_at >= SLOT_SECONDS:
             self._past_fetched_at = now
             self._fetch_past(client)
@@ -163,7 +166,7 @@ class Follower(Feed):
 
     def _fetch_card(self, client: Client, device_id: str) -> None:
         try:
-            received = self._fetch_snapshot(client, f"{SNAPSHOT}?device={quote(device_id)}") if device_id else None
+            received = self._fetch_snapshot(client, f"{SNAPSHOT_PATH}?device={quote(device_id)}") if device_id else None
         except NodeError as error:
             if error.status != _NOT_FOUND:
                 raise
@@ -179,7 +182,7 @@ class Follower(Feed):
         since = "" if past is None else f"?since={past.start + past.slots * past.slot_seconds:.3f}"
         try:
             with self.latest.showing_delay():
-                response = client.get(f"{HISTORY}{since}")
+                response = client.get(f"{_HISTORY_PATH}{since}")
         except NodeError as error:
             self._has_past = error.status != _NOT_FOUND  # an older daemon has no history
             if self._has_past:
@@ -195,7 +198,7 @@ class Follower(Feed):
 
     def _set_snapshot(self, snapshot: Snapshot) -> None:
         with self._lock:
-            self._snapshot = self._complete = snapshot
+            self._snapshot = self._complete_snapshot = snapshot
             self.latest.put_snapshot(snapshot)
         self._wake()
 
@@ -208,7 +211,7 @@ def _with_device_from(snapshot: Snapshot, other: Snapshot, device_id: str) -> Sn
 def with_readings(
     snapshot: Snapshot, reported: ReadingsJson, columns: Sequence[str], scales: Sequence[float]
 ) -> Snapshot:
-    """Return the snapshot with the numbers of a stream event."""
+    """Return the snapshot with the numbers of a stream event, or unchanged if the numbers do not match the snapshot."""
     if len(reported.values) != len(snapshot.devices) or tuple(columns) != KEPT or len(scales) != len(KEPT):
         return snapshot
     devices = tuple(
@@ -225,7 +228,7 @@ def with_readings(
 
 
 def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: Sequence[float]) -> MergedDevice:
-    """Return the device with the values that a stream row contains."""
+    """Return the device with the values of a row. A value that is missing in the row becomes absent."""
     readings = Readings.of(device.readings)
     row_values = (None,) * len(KEPT) if row is None else row
     values: list[Value] = list(readings.values)
@@ -238,38 +241,35 @@ def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: 
     return replace(device, readings=Readings(readings.shape, tuple(values), readings.origins))
 
 
-_NOT_REPORTED = "not reported"
-
-
-def join_histories(before: Past | None, after: Past) -> Past:
+def join_histories(earlier: Past | None, later: Past) -> Past:
     """Join two histories. If there is a gap between them, return only the later one."""
-    if before is None or before.slot_seconds != after.slot_seconds:
-        return after
-    offset = round((after.start - before.start) / before.slot_seconds)
-    if not 0 <= offset <= before.slots:
-        return after
-    first_slot = max(0, offset + after.slots - SLOTS)
+    if earlier is None or earlier.slot_seconds != later.slot_seconds:
+        return later
+    offset = round((later.start - earlier.start) / earlier.slot_seconds)
+    if not 0 <= offset <= earlier.slots:
+        return later
+    first_slot = max(0, offset + later.slots - SLOTS)
     first_new_slot = max(0, first_slot - offset)
-    ids = dict.fromkeys((*after.devices, *before.devices))
+    ids = dict.fromkeys((*later.devices, *earlier.devices))
     devices = {
-        key: _join_device(_slice(before, key, first_slot, offset), _slice(after, key, first_new_slot, after.slots))
+        key: _join_slices(_slice(earlier, key, first_slot, offset), _slice(later, key, first_new_slot, later.slots))
         for key in ids
     }
-    events = [event for event in before.events if event not in after.events]
+    events = [event for event in earlier.events if event not in later.events]
     return replace(
-        after,
-        start=before.start + first_slot * before.slot_seconds,
-        slots=offset + after.slots - first_slot,
+        later,
+        start=earlier.start + first_slot * earlier.slot_seconds,
+        slots=offset + later.slots - first_slot,
         devices=devices,
-        events=(*events, *after.events)[-MAX_EVENTS:],
+        events=(*events, *later.events)[-MAX_EVENTS:],
     )
 
 
-_Slice = tuple[int, Mapping[str, Series]]
+_DeviceSlice = tuple[int, Mapping[str, Series]]
 
 
-def _slice(past: Past, device: str, first: int, end: int) -> _Slice:
-    """Return the number of slots from `first` to `end`, and the device's series in them."""
+def _slice(past: Past, device: str, first: int, end: int) -> _DeviceSlice:
+    """Return the number of slots from `first` to `end`, and the part of the device's series in these slots."""
     series = past.devices.get(device, {})
     return max(0, end - first), {key: _series_slice(item, first, max(first, end)) for key, item in series.items()}
 
@@ -282,7 +282,7 @@ def _series_slice(series: Series, first: int, end: int) -> Series:
     return Series(series.last[first:end], series.highest[first:end], tuple(gap for gap in gaps if gap.slots > 0))
 
 
-def _join_device(*parts: _Slice) -> Mapping[str, Series]:
+def _join_slices(*parts: _DeviceSlice) -> Mapping[str, Series]:
     present = {metric for _, series in parts for metric in series}
     return {key: _concatenate([(slots, series.get(key)) for slots, series in parts]) for key in KEPT if key in present}
 

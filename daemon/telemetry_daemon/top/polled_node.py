@@ -1,4 +1,4 @@
-"""A real, simulated or recorded node that `top` polls itself."""
+"""The feed of a real, simulated or recorded node that `top` polls in its own process."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from telemetry_exporters.terminal.frames.model import NodeState
 from telemetry_parsers.past import SLOT_SECONDS, Past
 
 _CLOSE_SECONDS = 2.5
-# Drawing more often would slow down the simulation of the history.
+# While the history is being filled, drawing more often would slow this down.
 _FRAME_SECONDS = 0.25
 
 
 class PolledNode:
-    """Polls a node's sources in this process."""
+    """A feed that polls a node's sources in this process."""
 
     def __init__(
         self,
@@ -53,23 +53,23 @@ class PolledNode:
         self._poller = Poller(self._store, clock)
         self._state = NodeState(hostname)
         self._past: Past | None = None
-        self._past_until = 0.0
-        self._start_thread: threading.Thread | None = None
-        self._is_ready, self._next_wake = False, 0.0
+        self._past_valid_until = 0.0
+        self._starting_thread: threading.Thread | None = None
+        self._is_ready, self._next_wake_time = False, 0.0
 
     def start(self, wake: Callable[[], None]) -> None:
         """Start polling in another thread."""
         self._store.set_change_callback(partial(self._wake_screen, wake))
-        self._start_thread = threading.Thread(
+        self._starting_thread = threading.Thread(
             target=self._start_polling, args=(self._node.sources(self._settings),), name="start", daemon=True
         )
-        self._start_thread.start()
+        self._starting_thread.start()
 
     def nodes(self) -> tuple[NodeState, ...]:
         """Return the state of the only node."""
         snapshot, now = self._store.snapshot(), time.monotonic()
-        if now >= self._past_until:
-            self._past, self._past_until = self._history.past(), now + 1.0
+        if now >= self._past_valid_until:
+            self._past, self._past_valid_until = self._history.past(), now + 1.0
         ready, reason = self._store.readiness()
         age = max(0.0, self._clock.monotonic() - snapshot.monotonic_time)
         trouble = "" if ready or snapshot.devices else reason
@@ -87,8 +87,8 @@ class PolledNode:
 
     def _wake_screen(self, wake: Callable[[], None]) -> None:
         now = time.monotonic()
-        if self._is_ready or now >= self._next_wake:
-            self._next_wake = now + _FRAME_SECONDS
+        if self._is_ready or now >= self._next_wake_time:
+            self._next_wake_time = now + _FRAME_SECONDS
             wake()
 
     def _start_polling(self, sources: Sequence[Source]) -> None:
@@ -98,7 +98,7 @@ class PolledNode:
         self._poller.run_every("history", SLOT_SECONDS, lambda: self._history.end_slots(self._store.snapshot))
 
     def _close_all(self) -> None:
-        if self._start_thread is not None:
-            self._start_thread.join()
+        if self._starting_thread is not None:
+            self._starting_thread.join()
         self._poller.stop()
         self._node.close()

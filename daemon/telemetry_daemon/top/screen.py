@@ -61,7 +61,7 @@ _KEY_BY_CHARACTER: Mapping[str, Key] = {
     "\b": Key.BACKSPACE,
     "\t": Key.TAB,
 }
-_Painted = tuple[Line, bool]
+_PaintedLine = tuple[Line, bool]  # the line, and whether it is selected
 # Changes usually arrive every second. Without changes, the screen is painted this often, because ages grow.
 TICK_SECONDS = 1.2
 
@@ -95,7 +95,7 @@ class _Screen:
     def __init__(self, window: curses.window, attributes: Mapping[Style, int]) -> None:
         self._window = window
         self._attributes = attributes
-        self._shown: tuple[_Painted, ...] = ()
+        self._painted_lines: tuple[_PaintedLine, ...] = ()
         self._needs_redraw = False
 
     def size(self) -> Size:
@@ -127,16 +127,16 @@ class _Screen:
     def paint(self, frame: Frame) -> None:
         """Show the frame, writing only changed lines."""
         if self._needs_redraw:
-            self._needs_redraw, self._shown = False, ()
+            self._needs_redraw, self._painted_lines = False, ()
             self._window.clearok(_ON)
         lines = tuple((line, row == frame.chosen_row) for row, line in enumerate(frame.lines))
-        if len(lines) != len(self._shown):
+        if len(lines) != len(self._painted_lines):
             self._window.erase()
-            self._shown = ()
+            self._painted_lines = ()
         for row, painted in enumerate(lines):
-            if row >= len(self._shown) or painted != self._shown[row]:
+            if row >= len(self._painted_lines) or painted != self._painted_lines[row]:
                 self._paint_line(row, painted)
-        self._shown = lines
+        self._painted_lines = lines
         self._show_cursor(frame)
         self._window.refresh()
 
@@ -158,7 +158,7 @@ class _Screen:
             if frame.cursor is not None:
                 self._window.move(*frame.cursor)
 
-    def _paint_line(self, row: int, painted: _Painted) -> None:
+    def _paint_line(self, row: int, painted: _PaintedLine) -> None:
         line, is_selected = painted
         # Curses raises an error after filling the last row of the terminal.
         with contextlib.suppress(curses.error):
@@ -171,7 +171,7 @@ class _Screen:
 
 @contextlib.contextmanager
 def _open_screen(environment: Mapping[str, str]) -> Iterator[_Screen]:
-    """Yield the screen, or raise CommandError if the terminal is not suitable."""
+    """Yield the screen. Raise CommandError if the terminal is not suitable."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError(f"`telemetry top` needs a terminal; {_ALTERNATIVE}")
     locale.setlocale(locale.LC_ALL, "")
@@ -239,7 +239,7 @@ class _Waker:
             os.write(self._write_end, b"!")
 
     def wait(self, seconds: float) -> None:
-        """Wait for `wake`, a key or the timeout. Raises SignalledError."""
+        """Wait for `wake`, a key or the timeout. Raise SignalledError if the terminal is gone."""
         poll = select.poll()
         poll.register(self._read_end, select.POLLIN)
         poll.register(sys.stdin.fileno(), select.POLLIN)
