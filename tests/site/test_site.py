@@ -217,7 +217,9 @@ def test_caches_on_the_way_are_told_what_an_answer_depends_on():
 def test_a_plugins_metrics_are_everywhere():
     metric = Metric("accelerator_acme_tank_ratio", "gauge", "ratio", "Level of the tank.", 0, 1, "tank")
     extra = {}
-    node = Node(kit.snapshot(kit.device(0, MergedReading("acme_tank_ratio", "left", 0.5, "acme"))), extra=extra)
+    node = Node(
+        kit.snapshot(kit.device(0, MergedReading("acme_tank_ratio", "left", 0.5, "acme"))), plugin_metrics=extra
+    )
     assert b"acme_tank" not in body_of(node.get("/metrics"))
     extra[metric.key] = metric  # a plugin that was loaded later
     node.snapshot = replace(node.snapshot)

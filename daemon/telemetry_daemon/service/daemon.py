@@ -158,7 +158,7 @@ class Service:
             self._store.readiness,
             ProcessMetrics().render,
             telemetry_path=self._settings.web.telemetry_path,
-            extra=self._metrics,
+            plugin_metrics=self._metrics,
             history=self._history,
             instance=f"{int(clock.wall() * 1000):x}",
             owners=_owner_series(self._settings.attribution),

@@ -18,7 +18,7 @@ _PARAMETERS = ("device", "metric", "since")
 
 
 def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator[bytes]:
-    """Return the history document in pieces, one per device. Raises BadQueryError."""
+    """Return the pieces of the history document, one for each device. Raise BadQueryError if the query is invalid."""
     parameters = _parse_parameters(query)
     ids = _select_device_ids(parameters.get("device"), snapshot, history.ids())
     metrics = _select_metrics(parameters.get("metric"))
@@ -31,11 +31,11 @@ def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator
     return (text.encode() for text in texts)
 
 
-def selected_snapshot(snapshot: Snapshot, query: str, extra: Mapping[str, Metric]) -> bytes:
-    """Return the snapshot document of the requested devices. Raises BadQueryError."""
+def selected_snapshot(snapshot: Snapshot, query: str, plugin_metrics: Mapping[str, Metric]) -> bytes:
+    """Return the snapshot document of the requested devices. Raise BadQueryError if a device is unknown."""
     requested = parse_qs(query, keep_blank_values=True).get("device")
     return snapshot_json.render(
-        snapshot, extra, None if requested is None else frozenset(_select_device_ids(requested, snapshot, ()))
+        snapshot, plugin_metrics, None if requested is None else frozenset(_select_device_ids(requested, snapshot, ()))
     ).encode()
 
 

@@ -111,7 +111,7 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 
 def filter_families(page: bytes, names: Collection[str]) -> bytes:
-    """Return the metric families that contain one of these names."""
+    """Return the metric families whose name, or the name of whose samples, is among `names`."""
     requested = {name.encode("utf-8", "replace") for name in names}
     _, *families = (b"\n" + page).split(b"\n" + _FAMILY_START)
     parts = [_FAMILY_START + family.removesuffix(b"\n") + b"\n" for family in families if requested & _names_in(family)]
@@ -125,7 +125,7 @@ def _names_in(family: bytes) -> set[bytes]:
 
 
 class BadQueryError(Exception):
-    """An invalid query."""
+    """A query that the site rejects, and the HTTP status of the response."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)

@@ -1,8 +1,8 @@
-"""The page at `/`, which is complete without its script."""
+"""The HTML pages of the node and of a device, which are complete without the script."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from urllib.parse import urlencode
 
 from telemetry_daemon.site.page_files import script, style
@@ -11,11 +11,11 @@ from telemetry_daemon.version import __version__
 from telemetry_exporters import human
 from telemetry_exporters.judgement import overview
 from telemetry_exporters.judgement.verdict import Finding
-from telemetry_exporters.snapshot_filter import NO_METRICS, clean_snapshot, usable_metrics
+from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, clean_snapshot, usable_metrics
 from telemetry_exporters.terminal import details
 from telemetry_exporters.terminal.style import ABSENT
 from telemetry_parsers.dataclass import dataclass
-from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Snapshot, SourceStatus, Value
+from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Snapshot, SourceStatus, Value
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 
 _ICON = (
@@ -41,9 +41,9 @@ class Links:
     flights: tuple[FlightFile, ...] = ()
 
 
-def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
+def page(snapshot: Snapshot, links: Links, plugin_metrics: Metrics = NO_METRICS) -> str:
     """Return the HTML page of the node."""
-    cleaned = clean_snapshot(snapshot, extra)
+    cleaned = clean_snapshot(snapshot, plugin_metrics)
     rows = overview.rows(cleaned)
     return "".join(
         (
@@ -62,13 +62,13 @@ def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METR
     )
 
 
-def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
+def device_page(snapshot: Snapshot, device_id: str, links: Links, plugin_metrics: Metrics = NO_METRICS) -> str:
     """Return the HTML page of a device, or "" if the device is unknown."""
-    cleaned = clean_snapshot(snapshot, extra)
+    cleaned = clean_snapshot(snapshot, plugin_metrics)
     row = next((row for row in overview.rows(cleaned) if row.device.id == device_id), None)
     if row is None:
         return ""
-    metrics = usable_metrics(extra)
+    metrics = usable_metrics(plugin_metrics)
     lines = (*details.identity_lines(row.device), *details.device_lines(row.device, metrics))
     counters = {
         details.reading_name(reading, metrics): reading
@@ -188,7 +188,7 @@ def _finding_html(finding: Finding) -> str:
 
 
 def _reading_item(line: details.Line, counter: MergedReading | None) -> str:
-    """Return a reading as HTML. The page computes a counter's rate from its attributes."""
+    """Return a reading as HTML. The page's script computes a counter's rate from the attributes."""
     name, content, note = map(escaped, line)
     attributes = ""
     if counter is not None and not isinstance(counter.value, Absent):

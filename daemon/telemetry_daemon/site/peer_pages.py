@@ -31,17 +31,18 @@ class PeerPages:
         self._renderers: dict[str, CompatRenderer] = {}
 
     def page(self, name: str, query: str) -> tuple[str, PageRenderer]:
-        """Return the cache key and the renderer of a page. Raises BadQueryError."""
+        """Return the cache key and the renderer of a page. Raise BadQueryError if exporter or query is invalid."""
         if name not in EXPORTERS:
             raise BadQueryError(404, f"unknown exporter {quoted(name)}; valid exporters: {', '.join(EXPORTERS)}")
         defaults = self._defaults.get(name, PageDefaults())
         parameters = parse_qs(query, keep_blank_values=True)
-        all_vendors = _wants_all_vendors(parameters.get("vendors"))
+        includes_all_vendors = _wants_all_vendors(parameters.get("vendors"))
         version = _parse_version(name, parameters.get("version")) or defaults.version
-        key = f"{name} {version}{' of all vendors' if all_vendors else ''}"
+        key = f"{name} {version}{' of all vendors' if includes_all_vendors else ''}"
         if key not in self._renderers:
             table = load_table(name, version)
-            self._renderers[key] = CompatRenderer(table, self._node, defaults.hostname_label, all_vendors=all_vendors)
+            label = defaults.hostname_label
+            self._renderers[key] = CompatRenderer(table, self._node, label, all_vendors=includes_all_vendors)
         return key, self._renderers[key].page
 
 

@@ -37,7 +37,7 @@ def _seconds(stat: list[bytes], *indices: int) -> float:
     return sum([int(stat[index]) for index in indices]) / _TICKS_PER_SECOND
 
 
-_CLOCK = BY_NAME["telemetry_time_seconds"]
+_CLOCK_METRIC = BY_NAME["telemetry_time_seconds"]
 # Importing client_python's ProcessCollector, which has the same metrics, would take 2.8 MiB.
 _READERS: Mapping[Metric, Callable[[_ProcessState], float]] = {
     _metric("virtual_memory_bytes", "bytes", "Virtual memory size in bytes."): lambda state: int(state.stat[_VSIZE]),
@@ -63,15 +63,15 @@ class ProcessMetrics:
     def __init__(self, proc: Path = _PROC) -> None:
         self._stat_file = proc / "self" / "stat"
         self._descriptors = proc / "self" / "fd"
-        self._read_boot_time = _read_boot_time(proc / "stat")
+        self._boot_time = _read_boot_time(proc / "stat")
         self._line_prefixes = {
-            syntax: [f"{header(metric)}{metric.name} " for metric in (_CLOCK, *_READERS)]
+            syntax: [f"{header(metric)}{metric.name} " for metric in (_CLOCK_METRIC, *_READERS)]
             for syntax, header in HEADERS.items()
         }
 
     def render(self, syntax: Syntax) -> bytes:
         """Return the available metrics in this syntax, without `# EOF`."""
-        state = _ProcessState(self._read_stat_fields(), self._descriptors, self._read_boot_time)
+        state = _ProcessState(self._read_stat_fields(), self._descriptors, self._boot_time)
         values = [time.time(), *(_value_or_none(reader, state) for reader in _READERS.values())]
         lines = zip(self._line_prefixes[syntax], values, strict=True)
         return "".join([f"{prefix}{value}\n" for prefix, value in lines if value is not None]).encode()

@@ -11,7 +11,7 @@ from telemetry_daemon.guarded.gzip_reader import zlib as _zlib
 from telemetry_exporters.prometheus.renderer import Syntax
 from telemetry_parsers.model import Snapshot
 
-# Compared with level 6, level 1 saves nine tenths as much in half the time.
+# Level 1 saves nine tenths of the bytes that level 6 saves, in half the time.
 _LEVEL = 1
 _DEFLATED = 8
 _WITHOUT_HEADER = -15
@@ -36,7 +36,7 @@ class RenderedPages:
         self._gzipped: dict[str, GzippedBody] = {}
 
     def forget(self) -> None:
-        """Clear the cache."""
+        """Discard all rendered pages."""
         self._snapshot = None
 
     def body(self, name: str, render: Callable[[Snapshot], bytes]) -> bytes:
@@ -62,16 +62,16 @@ class GzippedBody:
     """A compressed body, to which each response can append a tail."""
 
     def __init__(self, body: bytes, deflate: ModuleType = _zlib) -> None:
-        self._checksum_of: Callable[[bytes, int], int] = deflate.crc32
+        self._crc32: Callable[[bytes, int], int] = deflate.crc32
         compressor = deflate.compressobj(_LEVEL, _DEFLATED, _WITHOUT_HEADER)
         # The flush ends at a byte boundary, so that another block can follow.
         self.beginning: bytes = _HEADER + compressor.compress(body) + compressor.flush(deflate.Z_SYNC_FLUSH)
-        self._checksum = self._checksum_of(body, 0)
+        self._checksum = self._crc32(body, 0)
         self._length = len(body)
 
     def with_tail(self, tail: bytes) -> tuple[bytes, bytes]:
         """Return the compressed body and the uncompressed tail."""
-        trailer = _TRAILER.pack(self._checksum_of(tail, self._checksum), (self._length + len(tail)) % _LENGTH_MODULUS)
+        trailer = _TRAILER.pack(self._crc32(tail, self._checksum), (self._length + len(tail)) % _LENGTH_MODULUS)
         # The tail is not compressed, because zlib would release the GIL.
         return self.beginning, b"".join([*_uncompressed_blocks(tail), trailer])
 
@@ -84,7 +84,7 @@ def compressed_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _uncompressed_blocks(data: bytes) -> Iterator[bytes]:
-    """Yield the bytes as uncompressed blocks that end a deflate stream."""
+    """Yield uncompressed blocks with these bytes, which end a deflate stream."""
     for start in range(0, len(data) or 1, _MAX_BLOCK_LENGTH):
         block = data[start : start + _MAX_BLOCK_LENGTH]
         yield _BLOCK_HEADER.pack(start + len(block) == len(data), len(block), len(block) ^ _MAX_BLOCK_LENGTH)

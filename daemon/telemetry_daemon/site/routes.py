@@ -44,7 +44,7 @@ _EOF_BY_SYNTAX: Mapping[Syntax, bytes] = {Syntax.TEXT: b"", Syntax.OPENMETRICS: 
 
 @dataclass(frozen=True, slots=True)
 class _MetricsPage:
-    """A page of metrics. `tail` returns its end, which is not cached."""
+    """A page of metrics. `render` returns its cached part, `tail` its end, which is not cached."""
 
     cache_key: str
     render: PageRenderer
@@ -61,7 +61,7 @@ class Site:
         process_metrics: Callable[[Syntax], bytes],
         *,
         telemetry_path: str = "/metrics",
-        extra: Mapping[str, Metric] = NO_METRICS,
+        plugin_metrics: Mapping[str, Metric] = NO_METRICS,
         history: History | None = None,
         instance: str = "",
         owners: OwnerSeries = NO_OWNERS,
@@ -69,14 +69,14 @@ class Site:
         flights: Callable[[], tuple[FlightFile, ...]] = tuple,
         read_counters: Callable[[], None] = lambda: None,
     ) -> None:
-        self._readiness_check = readiness
+        self._check_readiness = readiness
         self._get_snapshot = snapshot
         self._history = history
         self._instance = instance
         self._process_metrics = process_metrics
-        self._extra = extra
+        self._plugin_metrics = plugin_metrics
         self._telemetry_path = telemetry_path
-        self._renderer = Renderer(extra, owners)
+        self._renderer = Renderer(plugin_metrics, owners)
         self._rendered = RenderedPages(snapshot)
         self._create_peer_pages = peer_pages
         self._peer_pages: PeerPages | None = None
@@ -111,7 +111,7 @@ class Site:
         return route(request) if route else self._not_found()
 
     def rebuild_peer_pages(self) -> None:
-        """Rebuild the pages in the format of other exporters."""
+        """Discard the pages in the format of other exporters. The next request rebuilds them."""
         self._peer_pages = None
         self._rendered.forget()
 
@@ -135,7 +135,7 @@ class Site:
         return self._metrics_response(request, _MetricsPage(cache_key, render, lambda _: b""))
 
     def _readiness(self, request: Request) -> Response:  # noqa: ARG002  # a route takes the request
-        is_ready, reason = self._readiness_check()
+        is_ready, reason = self._check_readiness()
         return Response(200 if is_ready else 503, (f"{reason}\n".encode(),), _TEXT, (_NO_STORE,))
 
     def _metrics(self, request: Request) -> Response:
@@ -192,14 +192,14 @@ class Site:
         from telemetry_exporters.documents import snapshot_json  # unused if the daemon is only scraped
 
         return self._cached(
-            request, "json", lambda snapshot: snapshot_json.render(snapshot, self._extra).encode(), _JSON, ()
+            request, "json", lambda snapshot: snapshot_json.render(snapshot, self._plugin_metrics).encode(), _JSON, ()
         )
 
     def _snapshot_of_devices(self, request: Request) -> Response:
         from telemetry_daemon.site.history_routes import selected_snapshot  # unused if the daemon is only scraped
 
         try:
-            body = selected_snapshot(self._get_snapshot(), request.query, self._extra)
+            body = selected_snapshot(self._get_snapshot(), request.query, self._plugin_metrics)
         except BadQueryError as error:
             return error.response()
         return Response(200, (body,), _JSON, (_NO_STORE, _NO_SNIFFING))
@@ -212,11 +212,11 @@ class Site:
         headers = (("Content-Security-Policy", PAGE_POLICY), ("Referrer-Policy", "no-referrer"))
         paths = (self._telemetry_path, SNAPSHOT_PATH, HISTORY_PATH, HEALTH_PATH, READY_PATH)
         links = Links(*paths, self._peer_paths(), self._flights())
-        extra = self._extra
+        metrics = self._plugin_metrics
         for device_id in parse_qs(request.query).get("device", ())[:1]:
-            html = device_page(self._get_snapshot(), device_id, links, extra)
+            html = device_page(self._get_snapshot(), device_id, links, metrics)
             return Response(200, (html.encode(),), _HTML, (*headers, _NO_STORE, _NO_SNIFFING)) if html else _NO_DEVICE
-        return self._cached(request, "html", lambda snapshot: page(snapshot, links, extra).encode(), _HTML, headers)
+        return self._cached(request, "html", lambda snapshot: page(snapshot, links, metrics).encode(), _HTML, headers)
 
     def _cached(
         self,

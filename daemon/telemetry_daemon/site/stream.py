@@ -34,11 +34,11 @@ _HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")
 _HEARTBEAT = b":\n\n"
 _READINGS = "readings"
 _ID = re.compile(r"[0-9a-f]{1,16}\.[0-9]{1,15}")
-_NO_ID = "0.0"
+_UNKNOWN_ID = "0.0"
 
 
 class StreamClient:
-    """A client of the event stream."""
+    """A client of the event stream, and the events that it has not read."""
 
     def __init__(
         self, events: Iterator[bytes], on_leave: Callable[[StreamClient], None], address: str = "", started: float = 0.0
@@ -54,7 +54,7 @@ class StreamClient:
         self._disconnect: Callable[[], None] = lambda: None
 
     def begin(self, notify: Callable[[], None], disconnect: Callable[[], None]) -> None:
-        """Set the functions that announce new events and that disconnect the client."""
+        """Set the functions that announce new events (`notify`) and disconnect the client."""
         self._notify, self._disconnect = notify, disconnect
 
     def next(self) -> bytes:
@@ -108,8 +108,8 @@ class Streams:
         self._instance = instance
         self._clients: dict[StreamClient, None] = {}
         self._snapshot: Snapshot | None = None
-        self._state: Entry = {}
-        self._sent: Entry = {}
+        self._latest_state: Entry = {}
+        self._sent_state: Entry = {}
         self._readings_json = ""
         self._next_check: asyncio.TimerHandle | None = None
         self._next_heartbeat: asyncio.TimerHandle | None = None
@@ -125,7 +125,7 @@ class Streams:
             return Response(200, (), _CONTENT_TYPE, _HEADERS, StreamClient(iter(()), self._on_leave))
         if not self._admit(request.client):
             return status_page(503, (("Retry-After", str(_RETRY_AFTER_SECONDS)),))
-        first_events = self._first_events(self._send_if_due(), self._state, _last_event_id(request))
+        first_events = self._first_events(self._send_if_due(), self._latest_state, _last_event_id(request))
         client = StreamClient(first_events, self._on_leave, request.client, self._loop.time())
         self._clients[client] = None
         self._schedule_check()
@@ -189,9 +189,9 @@ class Streams:
         return self._snapshot
 
     def _send_snapshot(self, snapshot: Snapshot) -> None:
-        self._state = stream_json.state(snapshot, judge(snapshot), __version__, self._instance)
-        previous, self._sent = self._sent, stream_json.without_ages(self._state)
-        for name, data in _changed_entries(previous, self._sent, self._state):
+        self._latest_state = stream_json.state(snapshot, judge(snapshot), __version__, self._instance)
+        previous, self._sent_state = self._sent_state, stream_json.without_ages(self._latest_state)
+        for name, data in _changed_entries(previous, self._sent_state, self._latest_state):
             self._queue_for_all(name, self._event(name, to_json(data)))
         self._readings_json = stream_json.numbers(snapshot)
         self._queue_for_all(_READINGS, self._readings_event(snapshot))
@@ -239,18 +239,18 @@ def _merge_objects(times: Entry, device: str) -> str:
 
 
 def _changed_entries(previous: Entry, current: Entry, state: Entry) -> Iterator[tuple[str, Entry]]:
-    """Yield events for changed entries, or the whole state if anything else changed."""
+    """Yield an event for each changed device and for changed troubles, or the whole state after other changes."""
     ignored = {"devices": None, "troubles": None}
     if not previous or {**previous, **ignored} != {**current, **ignored}:
         if previous:
             yield "state", state
         return
-    entries_before = {entry["id"]: entry for entry in previous["devices"]}
-    if [*entries_before] != [entry["id"] for entry in current["devices"]]:
+    previous_entries = {entry["id"]: entry for entry in previous["devices"]}
+    if [*previous_entries] != [entry["id"] for entry in current["devices"]]:
         yield "state", state
         return
     for entry in current["devices"]:
-        if entry != entries_before[entry["id"]]:
+        if entry != previous_entries[entry["id"]]:
             yield "device", entry
     if previous["troubles"] != current["troubles"]:
         yield "troubles", {"troubles": state["troubles"]}
@@ -258,4 +258,4 @@ def _changed_entries(previous: Entry, current: Entry, state: Entry) -> Iterator[
 
 def _last_event_id(request: Request) -> str:
     last_id = request.headers.get("last-event-id") or parse_qs(request.query).get("last_event_id", [""])[-1]
-    return last_id if not last_id or _ID.fullmatch(last_id) else _NO_ID
+    return last_id if not last_id or _ID.fullmatch(last_id) else _UNKNOWN_ID
