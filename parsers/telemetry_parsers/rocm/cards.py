@@ -54,7 +54,7 @@ class _Card:
         return _identity_text(self.texts, field_name)
 
     @property
-    def bus(self) -> str | None:
+    def bus_id(self) -> str | None:
         return bus_address(_ARROW.split(self.identity_text("bus") or "", maxsplit=1)[0])
 
 
@@ -113,7 +113,7 @@ def _create_device(
         model=_model_name(card),
         # On BW cards, hy-smi prints the serial number as the unique id, although this number is not unique.
         uuid=uuid if uuid != serial else None,
-        bus_id=card.bus,
+        bus_id=card.bus_id,
         partition=partition_name,
         parent=parent,
         serial=None if serial == "0" else serial,
@@ -144,7 +144,7 @@ def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequen
     # secondary die, because both are separate devices on the PCI bus.
     packages = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES_PER_PACKAGE]
     return {
-        secondary_die: cards[primary_die].bus or str(cards[primary_die].index)
+        secondary_die: cards[primary_die].bus_id or str(cards[primary_die].index)
         for package in packages
         for primary_die, secondary_die in (package, reversed(package))
         if cards[secondary_die].is_secondary_die
@@ -169,7 +169,7 @@ def _partitions_from_bus_ids(cards: Sequence[_Card], uuid_groups: Iterable[Seque
     """Return the partitions among cards with the same UUID and bus slot. The parent is PCI function 0."""
     partitions: dict[int, _Partition] = {}
     for positions in uuid_groups:
-        buses = {position: cards[position].bus or "" for position in positions}
+        buses = {position: cards[position].bus_id or "" for position in positions}
         parent = next((position for position, bus in buses.items() if bus.endswith(".0")), None)
         slots = {bus.rpartition(".")[0] for bus in buses.values()}
         if parent is not None and len(slots) == 1 and len(set(buses.values())) == len(buses):

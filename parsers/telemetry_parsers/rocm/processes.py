@@ -56,7 +56,7 @@ def amd_list_in(lines: Sequence[Line]) -> AmdProcessList | None:
             process, amd_list.open_title = _ProcessCards(int(match[1]), int(match[2])), None
             amd_list.process_by_pid.setdefault(process.pid, process)
         elif process is not None:
-            process = _continue_list(process, line, amd_list)
+            process = _read_line_below_process(process, line, amd_list)
         elif line.ended:
             _read_other_line(line, amd_list)
     # The list is missing if the title is followed neither by processes nor by a "no processes" message.
@@ -77,7 +77,7 @@ def _read_other_line(line: Line, amd_list: AmdProcessList) -> None:
         _read_name_row(row, amd_list)
 
 
-def _continue_list(process: _ProcessCards, line: Line, amd_list: AmdProcessList) -> _ProcessCards | None:
+def _read_line_below_process(process: _ProcessCards, line: Line, amd_list: AmdProcessList) -> _ProcessCards | None:
     """Read a line below a process. Return None if the line ends the process's list of cards."""
     if not line.ended:
         return None

@@ -121,12 +121,12 @@ def read_tables(lines: Sequence[Line]) -> Listing | None:
     for line in lines:
         title = _TITLE.match(line.text)
         if title is not None and line.ended:
-            _finish_table(table, line, listing)
+            _store_page_counts(table, line, listing)
             table, has_table = _Table(int(title[1]), title[3] or ""), True
             listing.ensure_card(table.card)
         elif table is not None and (not line.ended or not _read_row(line, table, listing)):
             if line.ended:
-                _finish_table(table, line, listing)
+                _store_page_counts(table, line, listing)
                 if not messages.is_frame(line.text) and not is_card_line(line):
                     listing.add_problem(
                         line.where, f"the line ends the card's table, because it is not a row: {quote(line.text)}"
@@ -169,7 +169,7 @@ def _block_entries(row: re.Match[str], table: _Table, where: str) -> list[Entry]
     return [*state_entries, *(Entry(f"{name} RAS {kind}", count, where) for kind, count in counts)]
 
 
-def _finish_table(table: _Table | None, line: Line, listing: Listing) -> None:
+def _store_page_counts(table: _Table | None, line: Line, listing: Listing) -> None:
     """Add the numbers of retired and pending pages in a complete table to the listing."""
     if table is None or not table.page_states:
         return

@@ -67,20 +67,20 @@ def _is_kept(poll: str, item: Reading) -> bool:
 
 def _read_version(text: ToolText, draft: Draft) -> bool:
     draft.tool_version, draft.index_space = _find_version(text.lines), ""
-    return draft.tool_version is not None and _report_title(text.lines) is None
+    return draft.tool_version is not None and _find_report_title(text.lines) is None
 
 
 def _find_version(lines: Sequence[Line]) -> str | None:
     return next((match[1] for line in lines if line.ended and (match := _VERSION.match(line.text))), None)
 
 
-def _report_title(lines: Sequence[Line]) -> Line | None:
+def _find_report_title(lines: Sequence[Line]) -> Line | None:
     return next((line for line in lines if _REPORT_TITLE.match(line.text.strip())), None)
 
 
 def _report_on_summary(_output: Output, lines: Sequence[Line]) -> Report | None:
     """Return a report on a system summary without readings, or None for any other text."""
-    title, version = _report_title(lines), _find_version(lines)
+    title, version = _find_report_title(lines), _find_version(lines)
     if title is None:
         return None
     text = f"this is a musa_report.sh summary, which has no readings; save the output of {TOOL} itself"

@@ -27,7 +27,7 @@ from telemetry_parsers.text.lines import quote
 _MHZ = 1_000_000
 
 
-def _clocks(call: str, metric: str) -> dict[str, tuple[Row, ...]]:
+def _clock_rows(call: str, metric: str) -> dict[str, tuple[Row, ...]]:
     domains = (("Gpu", "graphics"), ("Memory", "memory"), ("Vpu", "video"))
     return {f"{prefix}{call}": (Row(metric, domain, times=_MHZ),) for prefix, domain in domains}
 
@@ -38,8 +38,8 @@ CALLS: Mapping[str, tuple[Row, ...]] = {
     "GpuTemperature": (Row("temperature_celsius", "core"),),
     "MemoryUsed": (Row("memory_used_bytes"),),
     "MemoryTotal": (Row("memory_total_bytes"),),
-    **_clocks("Clock", "clock_hertz"),
-    **_clocks("MaxClock", "clock_max_hertz"),
+    **_clock_rows("Clock", "clock_hertz"),
+    **_clock_rows("MaxClock", "clock_max_hertz"),
     "DevicePciInfo": (
         Row("pcie_link_generation", part="pciCurGen"),
         Row("pcie_link_generation_max", part="pciMaxGen"),
@@ -110,7 +110,7 @@ def _read_link(link: str, answer: Plain, name: str, device_draft: DeviceDraft) -
     device_draft.add("link_up", state, link, quote(name))
 
 
-def _facts(record: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
+def _device_facts(record: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
     calls = mapping(record.get("calls"))
     properties = mapping(calls.get("DeviceProperty"))
     guest_type = "Virtual" if integer(properties.get("virtRole")) == _GUEST_ROLE else None
@@ -149,14 +149,14 @@ def _report_on_output(output: Output) -> Report:
 
 
 def _read_card(record: dict[str, Plain], driver: Plain, draft: Draft) -> None:
-    device = device_in(record, MTML.vendor, driver, _facts(record))
+    device = device_in(record, MTML.vendor, driver, _device_facts(record))
     where = f"GPU {device.bus_id or device.index}"
     position = _read_device(device, record, where, draft)
     if not device.up:
         problem = f"the card does not answer; the daemon looks for it again (MTML error {error_in(record['lost'])})"
         draft.add_problem(where, problem)
     for instance_record in objects(record.get("instances")):
-        instance = instance_in(instance_record, device, position, _facts(instance_record))
+        instance = instance_in(instance_record, device, position, _device_facts(instance_record))
         if instance is None:
             draft.add_problem(where, "an MPC instance has no index")
         else:

@@ -87,8 +87,8 @@ def read_list(lines: Sequence[Line], draft: Draft) -> None:
                 draft.add_unknown(text)
     cards = _read_cards(output)
     for card in cards:
-        _check_end(card, draft)
-    _check_count(output, len(cards))
+        _report_if_cut(card, draft)
+    _report_wrong_count(output, len(cards))
 
 
 def _read_line(output: _QueryOutput, section: str, line: Line) -> None:
@@ -116,7 +116,7 @@ def read_json(text: ToolText, draft: Draft) -> bool:
     draft.problems += json.problems(answers) if answers else []
     if is_broken:
         draft.add_problem("JSON", broken_document(json.fault))
-    _check_count(output, len(_read_cards(output)))
+    _report_wrong_count(output, len(_read_cards(output)))
     return bool(answers) or is_broken
 
 
@@ -157,7 +157,7 @@ def _read_cards(output: _QueryOutput) -> list[_Card]:
     return cards
 
 
-def _check_count(output: _QueryOutput, card_count: int) -> None:
+def _report_wrong_count(output: _QueryOutput, card_count: int) -> None:
     count = units.integer(output.header.get(_COUNT_KEY, ""))
     if count is not None and count != card_count and (output.answer_count == 1 or count > card_count):
         output.draft.is_open = True
@@ -200,7 +200,7 @@ def _create_device(card: _Card) -> Device:
     )
 
 
-def _check_end(card: _Card, draft: Draft) -> None:
+def _report_if_cut(card: _Card, draft: Draft) -> None:
     """Report a card that is cut off before its performance state."""
     keys = {key for key, _ in card.values}
     if keys <= _HEADING_KEYS or ((_FIRST_KEY in keys) and (_LAST_KEY not in keys)):
@@ -221,8 +221,8 @@ def _read_card(draft: Draft, device: int, card: _Card) -> None:
             draft.store(device, (target,), text, f"{card.where} {key[1]}")
         elif target is None and not _is_fan(key):
             _report_unknown(card, draft, key)
-    fans = {f"{card.where} {key[1]}": text for key, text in text_by_key.items() if _is_fan(key)}
-    _store_fastest_fan(draft, device, fans, units.integer(text_by_key.get(FAN_COUNT_KEY, "")))
+    text_by_fan = {f"{card.where} {key[1]}": text for key, text in text_by_key.items() if _is_fan(key)}
+    _store_fastest_fan(draft, device, text_by_fan, units.integer(text_by_key.get(FAN_COUNT_KEY, "")))
 
 
 def _report_unknown(card: _Card, draft: Draft, key: Key) -> None:
@@ -238,14 +238,14 @@ def _is_fan(key: Key) -> bool:
     return key[0] == FAN_SECTION and key[1].startswith("fan")
 
 
-def _store_fastest_fan(draft: Draft, device: int, fans: Mapping[str, str], count: int | None) -> None:
+def _store_fastest_fan(draft: Draft, device: int, text_by_fan: Mapping[str, str], fan_count: int | None) -> None:
     """Store the speed of the fastest fan, or an `Absent` value if a fan is missing."""
-    if not fans and not count:
+    if not text_by_fan and not fan_count:
         return
-    values = [_fan_speed(draft, device, text, where) for where, text in fans.items()]
+    values = [_fan_speed(draft, device, text, where) for where, text in text_by_fan.items()]
     speeds = [value for value in values if not isinstance(value, Absent)]
     absences = [value for value in values if isinstance(value, Absent)] or [Absent.NOT_REPORTED]
-    draft.set_value(device, FAN_TARGET, max(speeds) if len(speeds) == len(fans) == count else absences[0])
+    draft.set_value(device, FAN_TARGET, max(speeds) if len(speeds) == len(values) == fan_count else absences[0])
 
 
 def _fan_speed(draft: Draft, device: int, text: str, where: str) -> Value:

@@ -48,7 +48,7 @@ def _read_calls(calls: Mapping[str, Plain], record: dict[str, Plain], device_dra
             for row in tables.CALLS[name]:
                 _store_row(row, answer, record, device_draft, name)
         elif name in tables.REASON_CALLS:
-            _read_reasons(answer, record.get("supported_reasons"), device_draft)
+            _read_throttle_reasons(answer, record.get("supported_reasons"), device_draft)
         elif name == tables.PERFORMANCE_STATE:
             _read_performance_state(answer, device_draft)
         elif not _is_read_elsewhere(name):
@@ -83,7 +83,7 @@ def _read_performance_state(answer: Plain, device_draft: DeviceDraft) -> None:
     device_draft.add("performance_state", value, source=tables.PERFORMANCE_STATE)
 
 
-def _read_reasons(answer: Plain, supported_answer: Plain, device_draft: DeviceDraft) -> None:
+def _read_throttle_reasons(answer: Plain, supported_answer: Plain, device_draft: DeviceDraft) -> None:
     """Store 1 for each active throttling reason, and 0 for the other supported reasons."""
     value = device_draft.value(answer, _REASONS_SOURCE)
     known_bits = sum(tables.THROTTLE_REASONS) | tables.IDLE_REASON
@@ -250,13 +250,13 @@ def read_links(answer: Plain, device_draft: DeviceDraft) -> None:
     for link, answers in links.items():
         for name in answers.keys() - _LINK_FIELDS:
             device_draft.draft.add_unknown(f"link {name}")
-        device_draft.add("link_up", _link_up(answers.get("state"), device_draft), link, "NvLinkState")
+        device_draft.add("link_up", _link_up_value(answers.get("state"), device_draft), link, "NvLinkState")
     totals = mapping(mapping(answer).get("together"))
     for metric in _COUNTERS:
         _store_counter(metric, links, totals, device_draft)
 
 
-def _link_up(answer: Plain, device_draft: DeviceDraft) -> Value:
+def _link_up_value(answer: Plain, device_draft: DeviceDraft) -> Value:
     value = device_draft.value(answer, "NvLinkState")
     return value if isinstance(value, Absent) else _UP_BY_LINK_STATE.get(int(value), Absent.NOT_UNDERSTOOD)
 
