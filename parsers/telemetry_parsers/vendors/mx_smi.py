@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import dropwhile
 from typing import Any, cast
 
 from telemetry_parsers import units
@@ -188,11 +189,9 @@ _MAX_LINE_LENGTH = 400
 
 def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
     """Add the slices to the draft as partitions of their GPUs."""
-    start = next(
-        (row for row, line in enumerate(lines) if line.text.strip("| \t").lower() == _SLICES_TITLE), len(lines)
-    )
+    slice_lines = [*dropwhile(lambda line: line.text.strip("| \t").lower() != _SLICES_TITLE, lines)][1:]
     readers: list[CellReader] = []
-    for line in lines[start + 1 :]:
+    for line in slice_lines:
         text = line.text.strip()[:_MAX_LINE_LENGTH]
         if is_process_title(line):
             break

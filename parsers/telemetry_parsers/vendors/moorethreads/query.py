@@ -30,7 +30,7 @@ from telemetry_parsers.vendors.moorethreads.keys import (
 )
 
 _CARD = re.compile(r"GPU([0-9]{1,4})[ \t]{1,8}([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\Z")
-_JSON_KEYS = ('"Attached GPUs"', '"MTBios Version"')
+_TYPICAL_JSON_KEYS = ('"Attached GPUs"', '"MTBios Version"')
 _MAX_DEPTH = 8
 _COUNT_KEY = "attached gpus"
 _HEADER_KEYS = ("driver version", _COUNT_KEY)
@@ -107,12 +107,12 @@ def _read_line(output: _QueryOutput, section: str, line: Line) -> None:
 
 
 def read_json(text: ToolText, draft: Draft) -> bool:
-    """Add the cards in all documents of `-q --json`. Return False if there is no document."""
+    """Add the cards in all documents of `-q --json`. Return False if the text has no part of such a document."""
     output = _QueryOutput(draft, answer_count=0)
     joined_text = text.joined
     json = find_documents(joined_text)
     answers = [document for document in json.documents if not document.fault and _read_document(output, document.value)]
-    is_broken = bool(json.fault) and (bool(answers) or any(mark in joined_text for mark in _JSON_KEYS))
+    is_broken = bool(json.fault) and (bool(answers) or any(mark in joined_text for mark in _TYPICAL_JSON_KEYS))
     draft.problems += json.problems(answers) if answers else []
     if is_broken:
         draft.add_problem("JSON", broken_document(json.fault))
@@ -219,9 +219,9 @@ def _read_card(draft: Draft, device: int, card: _Card) -> None:
         target = FIELDS.get(key)
         if target is not None and SUPERSEDED_BY.get(key) not in text_by_key:
             draft.store(device, (target,), text, f"{card.where} {key[1]}")
-        elif target is None and not _is_fan(key):
+        elif target is None and not _is_fan_key(key):
             _report_unknown(card, draft, key)
-    text_by_fan = {f"{card.where} {key[1]}": text for key, text in text_by_key.items() if _is_fan(key)}
+    text_by_fan = {f"{card.where} {key[1]}": text for key, text in text_by_key.items() if _is_fan_key(key)}
     _store_fastest_fan(draft, device, text_by_fan, units.integer(text_by_key.get(FAN_COUNT_KEY, "")))
 
 
@@ -234,7 +234,7 @@ def _report_unknown(card: _Card, draft: Draft, key: Key) -> None:
         draft.add_unknown(_field_name(section, name))
 
 
-def _is_fan(key: Key) -> bool:
+def _is_fan_key(key: Key) -> bool:
     return key[0] == FAN_SECTION and key[1].startswith("fan")
 
 
