@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kits.fake_sysfs import Sysfs, blob, sensors, values
 from telemetry_parsers.model import Absent
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.gpu_metrics import LAYOUTS, UnknownBlobError, content_of, read_blob
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.gpu_metrics import LAYOUTS, UnknownBlobError, decode_content, read_blob
 
 Version = tuple[int, int]
 ValuesByOffset = Mapping[int, tuple[str, int]]
@@ -240,7 +240,7 @@ def test_any_list_of_attributes_is_read_or_refused(content: bytes, count: int) -
 @pytest.mark.parametrize("data", [None, {}, {"base64": 7}, {"base64": "?"}, {"base64": "é"}, {"base64": "AA\n=="}])
 def test_content_other_than_base64_is_refused(data: object) -> None:
     with pytest.raises(UnknownBlobError, match="bytes"):
-        content_of(data)
+        decode_content(data)
 
 
 BUS = "0000:c1:00.0"

@@ -21,11 +21,12 @@ GIVES = (
     "fan_rpm",
 )
 _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
+# Flags of the tool.
 _CORE = "--showbus --showuniqueid --showproductname --showtemp --showpower --showuse"
-# -b is omitted, because it samples over an interval.
+# `-b` is omitted, because it samples over an interval.
 _USUAL = f"{_CORE} --showmaxpower --showmemuse --showmeminfo vram gtt --showclocks --showfan --showperflevel"
-_READINGS = f"{_USUAL} --showenergycounter"
-_PIDS = "--showbus --showpids --showpidgpus"
+_ALL_READINGS = f"{_USUAL} --showenergycounter"
+_PROCESSES = "--showbus --showpids --showpidgpus"
 _FACTS = "--showbus --showuniqueid --showserial --showid --showvbios --showdriverversion --showreplaycount"
 
 
@@ -45,10 +46,10 @@ _TOOL = tool_of(
         gives=GIVES,
     )
 )
-# -a prints everything, but takes seconds.
-_READINGS_COMMAND = _command(f"{_READINGS} --json", f"{_USUAL} --json", f"{_CORE} --json", "-a --json", "")
+# `-a` prints everything, but takes seconds.
+_READINGS_COMMAND = _command(f"{_ALL_READINGS} --json", f"{_USUAL} --json", f"{_CORE} --json", "-a --json", "")
 # Only the text output contains processes per card, errors per RAS block, and retired pages.
-_PROCESSES_COMMAND = _command(f"{_PIDS} --showrasinfo --showpagesinfo", _PIDS, "--showpids")
+_PROCESSES_COMMAND = _command(f"{_PROCESSES} --showrasinfo --showpagesinfo", _PROCESSES, "--showpids")
 _FACTS_COMMAND = _command(f"{_FACTS} --json", "--showbus --showuniqueid --json", "--showid --json")
 # Versions before 6.0 do not print the version of the tool.
 _VERSION_COMMAND = _command("--version", "--showdriverversion --json")

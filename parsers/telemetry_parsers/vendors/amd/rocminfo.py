@@ -49,7 +49,7 @@ _ISA_KEYS = frozenset(
         "workgroup max dimension", "grid max dimension",
     }
 )  # fmt: skip
-# Maps headings to the blocks below them. More keys of the agent itself (block "") follow `Cache Info`.
+# Maps headings to the blocks below them. The block "" is the agent itself, which continues below `Cache Info`.
 _BLOCKS_BY_HEADING: Mapping[str, str] = {"cache info": "", "pool info": "pool", "isa info": "isa"}
 _KEYS_BY_BLOCK = {"system": _SYSTEM_KEYS, "": _AGENT_KEYS, "pool": _POOL_KEYS, "isa": _ISA_KEYS}
 _ALL_KEYS: frozenset[str] = frozenset().union(*_KEYS_BY_BLOCK.values())
@@ -61,7 +61,7 @@ _OTHER_TYPES = frozenset({"CPU", "DSP", "AIE"})
 _HYGON_NAMES = ("hygon", "haiguang", "c-3000")
 
 _AGENT = re.compile(r"Agent ([0-9]{1,5})\Z")
-_NUMBERED = re.compile(r"(?:Pool|ISA) [0-9]{1,4}\Z")
+_NUMBERED_HEADING = re.compile(r"(?:Pool|ISA) [0-9]{1,4}\Z")
 _KEY = re.compile(r"([A-Za-z][^:]{0,60}):{1,2}[ \t]{0,80}(.{0,400})\Z")
 _DIMENSION = re.compile(r"(?:[xyz]|Dim\[[0-9]\]:)[ \t]{1,60}[0-9]")
 # Lines that may precede the agents: the command, and messages about the machine and the user.
@@ -74,7 +74,7 @@ _MODULE = re.compile(
     re.IGNORECASE,
 )
 _HEADINGS = frozenset({"HSA System Attributes", "HSA Agents"})
-_DONE = "*** Done ***"
+_END_LINE = "*** Done ***"
 _RULE_CHARACTERS = frozenset("*=")
 
 
@@ -111,7 +111,7 @@ class KernelModule:
 
 @dataclass(slots=True)
 class _Listing:
-    """The content of one output; `is_complete` is true if the closing line was found."""
+    """The content of one output, which is complete if its closing line was found."""
 
     system: dict[str, PrintedValue] = field(default_factory=dict)
     agents: list[Agent] = field(default_factory=list)
@@ -140,7 +140,7 @@ class _ListingParser:
         text = line.text.strip().rstrip("\\").rstrip()
         if not line.ended:
             self.listing.problems.append(Problem(line.where, CUT_LINE))
-        elif text == _DONE:
+        elif text == _END_LINE:
             self.listing.is_complete = True
         elif (
             not text
@@ -160,7 +160,7 @@ class _ListingParser:
             self.listing.agents.append(Agent(line))
             self._block = ""
             return True
-        if _NUMBERED.match(text) is None:
+        if _NUMBERED_HEADING.match(text) is None:
             return False
         if text.startswith("Pool") and self.listing.agents:
             self._block = "pool"
@@ -222,12 +222,12 @@ def pool_flags(pool: Mapping[str, PrintedValue]) -> frozenset[str]:
 
 
 TOOL = "rocminfo"
-_GROUPS = "add the user to the groups render and video, or give the container /dev/kfd and /dev/dri"
+_JOIN_GROUPS = "add the user to the groups render and video, or give the container /dev/kfd and /dev/dri"
 _ERRORS = (
-    ErrorText("/dev/kfd read-write: permission denied", "failed", "no_permission", _GROUPS),
-    ErrorText("/dev/kfd read-write: operation not permitted", "failed", "no_permission", _GROUPS),
-    ErrorText("is not member of", "failed", "no_permission", _GROUPS),
-    ErrorText("not a member of", "failed", "no_permission", _GROUPS),
+    ErrorText("/dev/kfd read-write: permission denied", "failed", "no_permission", _JOIN_GROUPS),
+    ErrorText("/dev/kfd read-write: operation not permitted", "failed", "no_permission", _JOIN_GROUPS),
+    ErrorText("is not member of", "failed", "no_permission", _JOIN_GROUPS),
+    ErrorText("not a member of", "failed", "no_permission", _JOIN_GROUPS),
     ErrorText(
         "unable to open /dev/kfd", "failed", "driver_gone", "load the amdgpu module (Hygon: hycu) and see dmesg; "
         "a container needs /dev/kfd"
@@ -238,7 +238,7 @@ _ERRORS = (
         "/sys/class/kfd", "failed", "driver_gone", "load the amdgpu module (Hygon: hycu); save the output of rocminfo"
     ),
     ErrorText(
-        "hsa_status_error_out_of_resources", "failed", "exit_status", "the user usually may not open /dev/kfd: " + _GROUPS
+        "hsa_status_error_out_of_resources", "failed", "exit_status", "the user usually may not open /dev/kfd: " + _JOIN_GROUPS
     ),
     ErrorText("call returned hsa_status", "failed", "exit_status", "see the driver's messages in dmesg"),
     ErrorText("hsa api call failure at line", "failed", "exit_status", "see the driver's messages in dmesg"),
@@ -248,7 +248,7 @@ _ERRORS = (
 _BYTES = re.compile(r"([0-9]{1,24})[ \t]{0,4}(?:\((0x[0-9A-Fa-f]{1,16})\))?[ \t]{0,4}([A-Za-z]{0,4})\Z")
 _GFX_VERSION = re.compile(r"gfx[0-9a-f]{2,8}\Z")
 _CHIP_ID = re.compile(r"[0-9]{1,10}\((0x[0-9A-Fa-f]{1,8})\)\Z")
-# These lines show that the text is only an extract, such as the result of grep.
+# Parts of lines below the first agent. Without an agent, the text is only an extract, such as the result of grep.
 _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 
@@ -274,7 +274,7 @@ def _read_agents(text: ToolText, draft: Draft) -> bool:
 
 
 def _add_agent(agent: Agent, index: int, listing: _Listing, draft: Draft) -> int:
-    """Add an accelerator. Return 1 if the agent has an accelerator index, else 0."""
+    """Add an accelerator. Return how many indices the agent takes: 1 for an accelerator, else 0."""
     device_type = agent.text("device type").upper()
     if device_type in _OTHER_TYPES:
         return 0

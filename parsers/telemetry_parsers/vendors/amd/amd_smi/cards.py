@@ -17,26 +17,26 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import FACTS, FIELDS
 from telemetry_parsers.vendors.amd.amd_smi.readings import read_readings
 
 # If the driver is part of the kernel, the printed driver version is the text of /proc/version without its blanks.
-_KERNEL = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
-_CHIP = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
+_KERNEL_RELEASE = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
+_CHIP_NUMBER = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
 _PLACEHOLDER_SERIALS = frozenset({"0", "0x0"})
 # -1 means that there are no NUMA nodes. The library may return -1 as an unsigned number.
 _NO_NUMA_NODES = frozenset({"-1", "4294967295"})
 
 
-def _devices_of(blocks: Sequence[Block]) -> list[Device]:
+def _create_devices(blocks: Sequence[Block]) -> list[Device]:
     partition_numbers = [units.integer(_partition_text(block)) for block in blocks]
     first_partition_by_slot: dict[str | None, int] = {}
     devices: list[Device] = []
-    previous_card: int | None = None
+    last_card_position: int | None = None
     for position, (block, partition_number) in enumerate(zip(blocks, partition_numbers, strict=True)):
         device = _create_device(block)
         slot = device.bus_id.rpartition(".")[0] if device.bus_id else None
         if not partition_number:
-            previous_card = position
+            last_card_position = position
             first_partition_by_slot[slot] = position
         else:
-            parent = first_partition_by_slot.get(slot, previous_card if slot is None else None)
+            parent = first_partition_by_slot.get(slot, last_card_position if slot is None else None)
             device = replace(device, partition=str(partition_number), parent=parent)
         devices.append(device)
     return devices
@@ -70,13 +70,13 @@ def _create_device(block: Block) -> Device:
 
 
 def _model_name(block: Block) -> str | None:
-    """Return the card's model name, ignoring chip numbers."""
+    """Return the card's model name. A chip number such as `0x74a1` is not a name."""
     names = (_text_at(block, path) for path in (("asic", "market_name"), ("market_name",), ("board", "product_name")))
-    return next((name for name in names if name is not None and not _CHIP.match(name)), None)
+    return next((name for name in names if name is not None and not _CHIP_NUMBER.match(name)), None)
 
 
 def _driver_version(text: str | None) -> str | None:
-    kernel = _KERNEL.match(text) if text else None
+    kernel = _KERNEL_RELEASE.match(text) if text else None
     return kernel[1] if kernel else text
 
 
@@ -91,14 +91,14 @@ def _card_facts(block: Block) -> Iterable[tuple[str, str]]:
 
 
 def _power_kind(block: Block) -> str | None:
-    """Return the kind of the main power, preferably `instant`, or None."""
+    """Return `instant` or `average`, the kind of power that `power_watts` contains, or None."""
     for key, kind in (("current_socket_power", "instant"), ("average_socket_power", "average")):
         if _text_at(block, ("power", key)) is not None:
             return kind
     return None
 
 
-# (path, group) of an entry. A later entry replaces an earlier entry with the same path and group.
+# The (path, group) of an entry. A later entry replaces an earlier entry with the same path and group.
 _EntryKey = tuple[tuple[str, ...], int]
 
 
@@ -106,7 +106,7 @@ def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
     """Read all cards and partitions in these blocks into the draft."""
     draft.facts = {name: text for name, text in sorted(draft.facts.items()) if printed_text(text)}
     cards = _join_cards(draft, blocks)
-    for position, device in enumerate(_devices_of(cards)):
+    for position, device in enumerate(_create_devices(cards)):
         draft.device(position, device)
     for position, card in enumerate(cards):
         read_readings(draft, position, card)
@@ -122,15 +122,15 @@ def report_without_cards(report: Report, text: ToolText, tool: Tool) -> Report:
 
 
 def _join_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
-    """Return one block for each card and partition, joined from several outputs."""
+    """Return one block for each card and partition, with the entries of all its blocks."""
     groups: list[list[Block]] = []
-    by_index: dict[int | None, dict[str, list[Block]]] = {}
+    groups_by_index_and_partition: dict[int | None, dict[str, list[Block]]] = {}
     for block in (block for block in blocks if block.kind == "gpu"):
-        partitions = by_index.setdefault(block.index, {})
-        name = _partition_text(block)
-        group = _blocks_of_partition(partitions, name)
+        groups_by_partition = groups_by_index_and_partition.setdefault(block.index, {})
+        partition = _partition_text(block)
+        group = _blocks_of_partition(groups_by_partition, partition)
         if group is None:
-            group = partitions[name] = []
+            group = groups_by_partition[partition] = []
             groups.append(group)
         group.append(block)
     if any(map(_has_repeated_reading, groups)):
@@ -138,12 +138,12 @@ def _join_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
     return [_merge_blocks(group) for group in groups]
 
 
-def _blocks_of_partition(partitions: Mapping[str, list[Block]], name: str) -> list[Block] | None:
-    """Return the partition's blocks, or None. An empty name matches any name if there is only one partition."""
-    if name in partitions or len(partitions) != 1:
-        return partitions.get(name)
-    other_name, blocks = next(iter(partitions.items()))
-    return None if other_name and name else blocks
+def _blocks_of_partition(blocks_by_name: Mapping[str, list[Block]], name: str) -> list[Block] | None:
+    """Return the partition's blocks, or None. If only one name is known, an empty name matches any name."""
+    if name in blocks_by_name or len(blocks_by_name) != 1:
+        return blocks_by_name.get(name)
+    only_name, blocks = next(iter(blocks_by_name.items()))
+    return None if only_name and name else blocks
 
 
 def _has_repeated_reading(blocks: Sequence[Block]) -> bool:

@@ -1,4 +1,4 @@
-"""The common form of all output of amd-smi, and the meaning of the words in it."""
+"""The form to which all output of amd-smi is converted, and parsers of printed values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ORDINAL = re.compile(r"_[0-9]{1,4}\Z|(?<=clk)[0-9]{1,3}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A printed value with its path of keys. `group` is the number of its list item or section."""
+    """A printed value with its path of keys. `group` numbers the list items or sections of the output."""
 
     path: Path
     text: str
@@ -27,7 +27,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Block:
-    """The entries of one device. If `open_path` is set, entries below it may be missing."""
+    """The entries of one device. If `open_path` is set, entries below this path may be missing."""
 
     kind: str
     index: int | None
@@ -55,8 +55,6 @@ _MASK = re.compile(r"<.{0,100}>\Z|(?:0x)?[xX*?-]{4,}\Z")
 ACTIVE: Mapping[str, float] = {"active": 1.0, "not active": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 THROTTLED: Mapping[str, float] = {"throttled": 1.0, "unthrottled": 0.0}
 ENABLED: Mapping[str, float] = {"enabled": 1.0, "disabled": 0.0}
-_LINK_STATES: Mapping[str, float] = {**ENABLED, "u": 1.0, "d": 0.0, "up": 1.0, "down": 0.0}
-_DISABLED_LINK = "X"
 
 
 def printed_text(text: str | None) -> str | None:
@@ -65,31 +63,21 @@ def printed_text(text: str | None) -> str | None:
     return None if value is None or _MASK.match(value) else value
 
 
-def link_generation(text: str, _unit: str = "") -> Value:
-    """Return the PCIe generation of a link at a speed such as `32 GT/s`."""
+def parse_link_generation(text: str, _unit: str = "") -> Value:
+    """Convert a link speed such as `32 GT/s` to a PCIe generation."""
     if not text.endswith("GT/s"):
         return units.placeholder(text) or Absent.NOT_UNDERSTOOD
     return units.pcie_generation(text.removesuffix("GT/s"))
 
 
-def bytes_per_second(text: str, _unit: str = "") -> Value:
+def parse_byte_rate(text: str, _unit: str = "") -> Value:
     """Convert a rate such as `18 Mb/s` to bytes per second."""
     number_text = text.removesuffix("Mb/s")
     value = units.number(number_text) if number_text != text else Absent.NOT_UNDERSTOOD
     return units.placeholder(number_text) or value if isinstance(value, Absent) else value * 125_000
 
 
-def positive_flag(text: str, _unit: str = "") -> Value:
-    """Return 1 if a share of time is above 0 %, else 0."""
+def parse_positive_flag(text: str, _unit: str = "") -> Value:
+    """Return 1 for a percentage above 0, else 0."""
     value = units.quantity(text, units.RATIO, "%")
     return value if isinstance(value, Absent) else float(value > 0.0)
-
-
-def link_up(text: str, _unit: str = "") -> Value:
-    """Return 1 if all links between two devices are up, else 0."""
-    absence = units.placeholder(text)
-    if absence is not None:
-        return absence
-    states = [state.strip().lower() for state in text.split("/") if state.strip().upper() != _DISABLED_LINK]
-    values = [_LINK_STATES[state] for state in states if state in _LINK_STATES]
-    return Absent.NOT_UNDERSTOOD if len(values) < len(states) else min(values, default=Absent.NOT_SUPPORTED)

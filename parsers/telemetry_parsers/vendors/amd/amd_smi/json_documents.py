@@ -10,27 +10,28 @@ from telemetry_parsers.text.lines import quote
 from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, Block, Entry, Path, normalize_key
 
 
-def cards_of(overview: Plain) -> list[Plain] | None:
-    """Return the cards in an overview, or None for any other object."""
+def cards_in_overview(overview: Plain) -> list[Plain] | None:
+    """Return the cards in an overview with their processes, or None for any other object."""
     if not isinstance(overview, dict):
         return None
     cards, processes = overview.get("gpu_info_list"), overview.get("processes")
     if not isinstance(cards, list):
         return None
     versions = _version_info(overview)
-    by_gpu: dict[str, list[Plain]] = {}
+    processes_by_gpu: dict[str, list[Plain]] = {}
     for process in processes if isinstance(processes, list) else ():
         if isinstance(process, dict) and "gpu" in process:
-            by_gpu.setdefault(str(process["gpu"]), []).append({"process_info": process})
-    items = [_with_common_keys(card, versions) for card in cards if isinstance(card, dict)]
-    if not isinstance(processes, list):
-        return items
-    complete = [{**card, "process_list": by_gpu.pop(str(card.get("gpu", card.get("gpu_id"))), [])} for card in items]
-    return [*complete, *({"gpu": gpu, "process_list": entries} for gpu, entries in by_gpu.items())]
+            processes_by_gpu.setdefault(str(process["gpu"]), []).append({"process_info": process})
+    items: list[dict[str, Plain]] = [_with_common_keys(card, versions) for card in cards if isinstance(card, dict)]
+    if isinstance(processes, list):
+        for card in items:
+            card["process_list"] = processes_by_gpu.pop(str(card.get("gpu", card.get("gpu_id"))), [])
+        items += [{"gpu": gpu, "process_list": entries} for gpu, entries in processes_by_gpu.items()]
+    return [*items]
 
 
-def versions_of(overview: dict[str, Plain]) -> dict[str, str]:
-    """Return the versions of the tool and ROCm in an overview, by fact name."""
+def versions_in_overview(overview: dict[str, Plain]) -> dict[str, str]:
+    """Return the versions of the tool and of ROCm in an overview, by fact name."""
     versions = _version_info(overview)
     rocm_version = versions.get("rocm version")
     texts = {
@@ -46,7 +47,7 @@ def _version_info(overview: dict[str, Plain]) -> dict[str, Plain]:
 
 
 def _with_common_keys(card: dict[str, Plain], versions: dict[str, Plain]) -> dict[str, Plain]:
-    """Return the card with its partition mode and driver under the keys of other commands."""
+    """Return a copy of the card with its partition mode and driver under the keys that other commands print."""
     mode, driver = card.get("partition_mode"), versions.get("driver info", versions.get("amdgpu version"))
     accelerator, slash, memory = mode.partition("/") if isinstance(mode, str) else ("", "", "")
     has_mode = bool(slash) and units.placeholder(str(mode)) is None
@@ -61,15 +62,15 @@ def _with_common_keys(card: dict[str, Plain], versions: dict[str, Plain]) -> dic
 _MAX_DEPTH = 10
 _GPU_KEYS = ("gpu", "gpu_id")
 _LINK_STATUS = "link_status"
-_VERSIONS = (
+_VERSION_KEYS = (
     ("version", "tool_version"),
     ("amdsmi_library_version", "library_version"),
     ("rocm_version", "rocm_version"),
 )
 # An empty list under one of these keys means a count of 0.
-_COUNTED = frozenset({"process_list", "retired", "pending"})
+_COUNTED_LISTS = frozenset({"process_list", "retired", "pending"})
 # These lists contain the possible modes of a card, not devices.
-_NOT_DEVICES = frozenset(
+_MODE_LISTS = frozenset(
     {"partition_profiles", "partition_resources", "accelerator_partition_profiles", "accelerator_partition_resources"}
 )
 
@@ -104,7 +105,7 @@ def error_message(text: str) -> str | None:
 
 
 def _add_document(blocks: list[Block], draft: Draft, value: Plain) -> bool:
-    """Add the blocks of a document. Return False if the document is not from amd-smi."""
+    """Add a block for each device in a document. Return False if the document is not from amd-smi."""
     if isinstance(value, list):
         results = [_add_item(blocks, draft, item) for item in value]
         return any(results) or not results
@@ -117,7 +118,7 @@ def _add_document(blocks: list[Block], draft: Draft, value: Plain) -> bool:
         for item in _flatten_list(name, items):
             _add_item(blocks, draft, item)
     if lists:
-        other_names = (name for name in value if name not in lists and normalize_key(name) not in _NOT_DEVICES)
+        other_names = (name for name in value if name not in lists and normalize_key(name) not in _MODE_LISTS)
         draft.add_unknown(*(name for name in other_names if value[name]))
     return bool(lists)
 
@@ -128,13 +129,13 @@ def _add_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
     if device is not None:
         blocks.append(_build_block(*device, item))
         return True
-    cards = cards_of(item)
+    cards = cards_in_overview(item)
     if isinstance(item, dict) and cards is not None:
         blocks += [_build_block(*card, value) for value in cards if (card := _device_in(value)) is not None]
-        draft.facts.update(versions_of(item))
+        draft.facts.update(versions_in_overview(item))
         return True
     if isinstance(item, dict) and "amdsmi_library_version" in item:
-        facts = {name: item.get(key) for key, name in _VERSIONS}
+        facts = {name: item.get(key) for key, name in _VERSION_KEYS}
         draft.facts.update({name: value.strip() for name, value in facts.items() if isinstance(value, str)})
         return True
     return False
@@ -160,7 +161,7 @@ def _with_links(item: Plain, devices: list[Plain]) -> Plain:
 
 
 def _lists_devices(name: str, items: list[Plain]) -> bool:
-    if normalize_key(name) in _NOT_DEVICES:
+    if normalize_key(name) in _MODE_LISTS:
         return False
     return name in ("gpu_data", "cpu_data") or any(_device_in(item) is not None for item in _flatten_list(name, items))
 
@@ -179,26 +180,26 @@ def _build_block(kind: str, printed_index: Plain, item: Plain) -> Block:
     index = units.integer(printed_index) if isinstance(printed_index, str) and len(printed_index) < 6 else None
     block = Block(kind, index, f"{kind} {quote(str(printed_index))}")
     if kind == "gpu" and isinstance(item, dict):
-        _flatten(block, {key: value for key, value in item.items() if key not in _GPU_KEYS}, (), 0, _MAX_DEPTH)
+        _add_entries(block, {key: value for key, value in item.items() if key not in _GPU_KEYS}, (), 0, _MAX_DEPTH)
     return block
 
 
-def _flatten(block: Block, value: Plain, path: Path, group: int, depth: int) -> None:
+def _add_entries(block: Block, value: Plain, path: Path, group: int, max_depth: int) -> None:
     where = f"{block.where} {'.'.join(path)}"
     if isinstance(value, dict) and not (path and _is_quantity(value)):
-        for key, member in value.items() if depth else ():
-            _flatten(block, member, (*path, normalize_key(str(key))), group, depth - 1)
-    elif isinstance(value, list) and not value and path[-1:] and path[-1] in _COUNTED:
+        for key, member in value.items() if max_depth else ():
+            _add_entries(block, member, (*path, normalize_key(str(key))), group, max_depth - 1)
+    elif isinstance(value, list) and not value and path[-1:] and path[-1] in _COUNTED_LISTS:
         block.entries.append(Entry(path, "[]", group, where))
     elif isinstance(value, list):
-        for position, item in enumerate(value) if depth else ():
-            _flatten(block, item, path, group or position + 1, depth - 1)
+        for position, item in enumerate(value) if max_depth else ():
+            _add_entries(block, item, path, group or position + 1, max_depth - 1)
     else:
         block.entries.append(Entry(path, _format_value(value), group, where))
 
 
 def _is_quantity(value: dict[str, Plain]) -> bool:
-    """Return whether an object has only a value, a unit or both."""
+    """Return whether an object consists of a value, a unit or both, such as `{"value": 35, "unit": "C"}`."""
     return bool(value) and value.keys() <= {"value", "unit"} and not isinstance(value.get("value"), dict | list)
 
 

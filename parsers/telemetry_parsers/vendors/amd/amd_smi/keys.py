@@ -1,6 +1,6 @@
 """Maps the keys of all versions of amd-smi to metrics."""
 
-# Where CSV and JSON (6.0) omit a unit, the value has the unit that other formats print.
+# The units are those that the text format prints. CSV and the JSON of 6.0 omit some of them.
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import (
     ENABLED,
     THROTTLED,
     Path,
-    bytes_per_second,
-    link_generation,
-    positive_flag,
+    parse_byte_rate,
+    parse_link_generation,
+    parse_positive_flag,
 )
 
 
@@ -24,15 +24,15 @@ def _percent_target(key: str, label: str = "") -> Target:
     return metric(key, label, unit="%")
 
 
-def _power_cap(key: str) -> Target:
+def _cap_target(key: str) -> Target:
     return metric(key, unit="W", if_zero=Absent.NOT_SUPPORTED)  # 0 W means no limit
 
 
-def _clock(domain: str) -> Target:
+def _clock_target(domain: str) -> Target:
     return metric("clock_hertz", domain, unit="MHz")
 
 
-def _highest_clock(domain: str) -> Target:
+def _max_clock_target(domain: str) -> Target:
     return metric("clock_max_hertz", domain, unit="MHz", if_zero=Absent.NOT_SUPPORTED)  # 0 means unknown
 
 
@@ -41,14 +41,14 @@ def temperature_target(sensor: str) -> Target:
     return metric("temperature_celsius", sensor, unit="C")
 
 
-_SENSORS = {
+_SENSORS_BY_KEY = {
     **dict.fromkeys(("edge", "edge_temperature"), "edge"),
     **dict.fromkeys(("hotspot", "junction", "hotspot_temperature", "junction_temperature"), "junction"),
     **dict.fromkeys(("mem", "vram", "mem_temperature", "vram_temperature"), "memory"),
     "apu_temperature_soc": "soc",
     "vr": "vr",
 }
-_DOMAINS = {
+_DOMAINS_BY_CLOCK = {
     "gfx_#": "graphics",
     "gfx": "graphics",
     "mem_#": "memory",
@@ -74,24 +74,24 @@ _REASONS_BY_COLUMN = {
 _MONITOR_TARGETS = {
     "power_usage": metric("power_watts", unit="W"),
     # Despite the key's name, the value is the current power cap.
-    "max_power": _power_cap("power_cap_watts"),
+    "max_power": _cap_target("power_cap_watts"),
     "gpu_temperature": temperature_target("core"),
     "edge_temperature": temperature_target("edge"),
     "hotspot_temperature": temperature_target("junction"),
     "memory_temperature": temperature_target("memory"),
     **dict.fromkeys(("gfx", "gfx_util"), _percent_target("utilization_ratio")),
-    **dict.fromkeys(("gfx_clk", "gfx_clock"), _clock("graphics")),
+    **dict.fromkeys(("gfx_clk", "gfx_clock"), _clock_target("graphics")),
     **dict.fromkeys(("mem", "mem_util"), _percent_target("memory_activity_ratio")),
-    **dict.fromkeys(("mem_clk", "mem_clock"), _clock("memory")),
+    **dict.fromkeys(("mem_clk", "mem_clock"), _clock_target("memory")),
     **dict.fromkeys(("encoder", "enc_util"), _percent_target("engine_utilization_ratio", "encoder")),
     **dict.fromkeys(("decoder", "dec_util"), _percent_target("engine_utilization_ratio", "decoder")),
-    **dict.fromkeys(("vclock", "encoder_clock", "enc_clock"), _clock("video")),
+    **dict.fromkeys(("vclock", "encoder_clock", "enc_clock"), _clock_target("video")),
     "single_bit_ecc": metric("ecc_corrected_total", "all"),
     "double_bit_ecc": metric("ecc_uncorrected_total", "all"),
     "pcie_replay": metric("pcie_replays_total"),
-    "pcie_bw": parsed("pcie_bandwidth_bytes_per_second", bytes_per_second),
+    "pcie_bw": parsed("pcie_bandwidth_bytes_per_second", parse_byte_rate),
     "tviol_active": switch("throttled", ACTIVE, "socket_thermal"),
-    **{column: parsed("throttled", positive_flag, reason) for column, reason in _REASONS_BY_COLUMN.items()},
+    **{column: parsed("throttled", parse_positive_flag, reason) for column, reason in _REASONS_BY_COLUMN.items()},
     # CSV prints some of these values in MB and others in GB, so a number without a unit is not read.
     "gtt_used": metric("memory_gtt_used_bytes"),
     "gtt_total": metric("memory_gtt_total_bytes"),
@@ -120,12 +120,12 @@ _TARGETS_BY_SECTION: Mapping[str, Mapping[str, Target]] = {
         "soc_voltage": metric("voltage_volts", "soc", unit="mV"),
         "mem_voltage": metric("voltage_volts", "memory", unit="mV"),
     },
-    "power_usage": {"current_power": metric("power_watts", unit="W"), "power_limit": _power_cap("power_cap_watts")},
-    "temperature": {key: temperature_target(sensor) for key, sensor in _SENSORS.items()},
+    "power_usage": {"current_power": metric("power_watts", unit="W"), "power_limit": _cap_target("power_cap_watts")},
+    "temperature": {key: temperature_target(sensor) for key, sensor in _SENSORS_BY_KEY.items()},
     "limit": {
-        "max_power": _power_cap("power_cap_max_watts"),
+        "max_power": _cap_target("power_cap_max_watts"),
         "min_power": metric("power_cap_min_watts", unit="W"),
-        **dict.fromkeys(("socket_power", "current_power", "power"), _power_cap("power_cap_watts")),
+        **dict.fromkeys(("socket_power", "current_power", "power"), _cap_target("power_cap_watts")),
         **{
             f"{kind}_{name}_temperature": metric(f"temperature_{kind}_celsius", sensor, unit="C")
             for name, sensor in _LIMIT_SENSORS.items()
@@ -138,15 +138,15 @@ _TARGETS_BY_SECTION: Mapping[str, Mapping[str, Target]] = {
     },
     "pcie": {
         **dict.fromkeys(("width", "current_lanes"), metric("pcie_link_width")),
-        **dict.fromkeys(("speed", "current_speed"), parsed("pcie_link_generation", link_generation)),
+        **dict.fromkeys(("speed", "current_speed"), parsed("pcie_link_generation", parse_link_generation)),
         "replay_count": metric("pcie_replays_total"),
         "nak_sent_count": metric("pcie_errors_total", "nak_sent"),
         "nak_received_count": metric("pcie_errors_total", "nak_received"),
         "l0_to_recovery_count": metric("pcie_errors_total", "l0_to_recovery"),
         "replay_roll_over_count": metric("pcie_errors_total", "replay_rollover"),
-        "bandwidth": parsed("pcie_bandwidth_bytes_per_second", bytes_per_second),
-        "current_bandwidth_sent": parsed("pcie_transmit_bytes_per_second", bytes_per_second),
-        "current_bandwidth_received": parsed("pcie_receive_bytes_per_second", bytes_per_second),
+        "bandwidth": parsed("pcie_bandwidth_bytes_per_second", parse_byte_rate),
+        "current_bandwidth_sent": parsed("pcie_transmit_bytes_per_second", parse_byte_rate),
+        "current_bandwidth_received": parsed("pcie_receive_bytes_per_second", parse_byte_rate),
     },
     "bus": {
         **dict.fromkeys(("max_pcie_width", "max_pcie_lanes"), metric("pcie_link_width_max")),
@@ -181,24 +181,24 @@ FALLBACK_TARGETS: Mapping[Path, tuple[Target, ...]] = {
     ("usage", "vcn_busy"): (_percent_target("engine_utilization_ratio", "vcn"),),
     ("usage", "vcn_busy", "xcp_#"): (_percent_target("engine_utilization_ratio", "vcn"),),
     ("usage", "jpeg_busy", "xcp_#"): (_percent_target("engine_utilization_ratio", "jpeg"),),
-    ("bus", "max_pcie_speed"): (parsed("pcie_link_generation_max", link_generation),),
+    ("bus", "max_pcie_speed"): (parsed("pcie_link_generation_max", parse_link_generation),),
 }
 _MAIN_TARGETS: Mapping[Path, tuple[Target, ...]] = {
     **{(key,): (target,) for key, target in _MONITOR_TARGETS.items()},
     **{(section, key): (target,) for section, keys in _TARGETS_BY_SECTION.items() for key, target in keys.items()},
     ("power", "current_socket_power"): (metric("power_instant_watts", unit="W"), metric("power_watts", unit="W")),
     # 7.x prints limits for each package power tracker (PPT), of which the first tracks the sustained power.
-    ("limit", "ppt0", "max_power_limit"): (_power_cap("power_cap_max_watts"),),
+    ("limit", "ppt0", "max_power_limit"): (_cap_target("power_cap_max_watts"),),
     ("limit", "ppt0", "min_power_limit"): (metric("power_cap_min_watts", unit="W"),),
-    ("limit", "ppt0", "socket_power_limit"): (_power_cap("power_cap_watts"),),
+    ("limit", "ppt0", "socket_power_limit"): (_cap_target("power_cap_watts"),),
     **{
-        ("clock", name, key): (_clock(domain),)
-        for name, domain in _DOMAINS.items()
+        ("clock", name, key): (_clock_target(domain),)
+        for name, domain in _DOMAINS_BY_CLOCK.items()
         for key in ("clk", "cur_clk", "current_clk")
     },
-    **{("clock", name, "max_clk"): (_highest_clock(domain),) for name, domain in _DOMAINS.items()},
+    **{("clock", name, "max_clk"): (_max_clock_target(domain),) for name, domain in _DOMAINS_BY_CLOCK.items()},
     **{
-        ("clock", name, "frequency_levels", "level_#"): (_highest_clock(domain),)
+        ("clock", name, "frequency_levels", "level_#"): (_max_clock_target(domain),)
         for name, domain in _LEVEL_DOMAINS.items()
     },
     # The state says whether the memory controller is monitored for errors.
@@ -208,7 +208,7 @@ FIELDS: Mapping[Path, tuple[Target, ...]] = {
     path: (*_MAIN_TARGETS.get(path, ()), *FALLBACK_TARGETS.get(path, ()))
     for path in (*_MAIN_TARGETS, *FALLBACK_TARGETS)
 }
-# If one of these keys has several values, the highest value is used.
+# If one of these paths has several values, the highest value is used.
 _REPEATED_PATHS: frozenset[Path] = frozenset(
     {
         *((name,) for name in ("clock", "throttle", "tviol_active", *_REASONS_BY_COLUMN)),
@@ -216,7 +216,7 @@ _REPEATED_PATHS: frozenset[Path] = frozenset(
         *(("usage", f"{engine}_busy", "xcp_#") for engine in ("vcn", "jpeg")),
     }
 )
-# The counts of a RAS block that become metrics, labelled with the block's name.
+# Maps each error count of a RAS block to a metric, whose label is the block's name.
 ECC_COUNTS: Mapping[str, str] = {
     "correctable_count": "ecc_corrected_total",
     "uncorrectable_count": "ecc_uncorrected_total",
@@ -232,11 +232,11 @@ BOARD_SECTIONS = frozenset({"gpu_board", "gpuboard", "base_board", "baseboard"})
 
 
 def board_sensor_label(name: str) -> str:
-    """Return the label of a board's sensor."""
+    """Return a sensor's label, with the prefix `board_` if the name does not show that it is on a board."""
     return name if name.startswith(BOARD_SENSORS) else f"board_{name}"
 
 
-# `PPT_VIOLATION_STATUS` is a state, whereas accumulated violations are in ticks of unknown length.
+# Only states such as `PPT_VIOLATION_STATUS` are read. Accumulated violations are in ticks of unknown length.
 VIOLATION_SUFFIX = "_violation_status"
 FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("gfx_version", (("asic", "target_graphics_version"),)),
@@ -251,7 +251,7 @@ FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("memory_type", (("vram", "type"),)),
 )  # fmt: skip
 # Maps each CSV column of a process to the path of the value in the other formats.
-PROCESS_KEYS: Mapping[str, Path] = {
+PROCESS_PATHS: Mapping[str, Path] = {
     "name": ("process_info", "name"),
     "pid": ("process_info", "pid"),
     "gtt_mem": ("process_info", "memory_usage", "gtt_mem"),
@@ -264,7 +264,7 @@ PROCESS_KEYS: Mapping[str, Path] = {
     "sdma_usage": ("process_info", "sdma_usage"),
     "evicted_time": ("process_info", "evicted_time"),
 }
-# Known keys without a metric. In 6.4, `vram_percent` is a fraction despite its percent sign.
+# Known keys without a metric. `vram_percent` is ignored, because 6.4 prints a fraction with a percent sign.
 _IGNORED_SECTIONS = frozenset(
     {
         "asic", "bus", "vbios", "ifwi", "board", "driver", "ras", "numa", "vram", "cache_info", "partition", "dfc",
@@ -290,23 +290,18 @@ _IGNORED_PATHS = frozenset(
         *(("fan", key) for key in ("speed", "max")),
         # The totals include cache counts, so a sum over locations would count cache errors twice.
         ("ecc", "cache_correctable_count"), ("ecc", "cache_uncorrectable_count"),
-        *(
-            ("pcie", key)
-            for key in (
-                "max_packet_size", "lc_perf_other_end_recovery", "lc_perf_other_end_recovery_count",
-            )
-        ),
-        *(("mem_usage", f"{what}_{pool}") for what in ("total", "used", "free") for pool in ("visible_vram",)),
+        *(("pcie", f"lc_perf_other_end_recovery{suffix}") for suffix in ("", "_count")), ("pcie", "max_packet_size"),
+        *(("mem_usage", f"{kind}_visible_vram") for kind in ("total", "used", "free")),
         ("mem_usage", "free_gtt"),
         *(("limit", key) for key in ("ppt1", "ptl_state", "ptl_format")),
         *(("clock", name) for name in ("dclk_#", "dcef", "dcefclk_#", "pcie", "sys", "mem", "vclk_#", "df", "soc")),
-        *(("clock", name, key) for name in _DOMAINS for key in ("min_clk", "clk_locked", "deep_sleep")),
+        *(("clock", name, key) for name in _DOMAINS_BY_CLOCK for key in ("min_clk", "clk_locked", "deep_sleep")),
         *(("temperature", name) for name in ("vr", "hbm_stacks", "mid", "aid", "xcd")),
         *(("clock", name) for name in ("uclk_aid", "socclks_mid", "aid_#", "xcp_#")),
         ("link_metrics", "bit_rate"), ("link_metrics", "max_bandwidth"), ("link_metrics", "link_type"),
     }
 )  # fmt: skip
-# Keys that have no metric in any section, needed for CSV, which has no sections.
+# Keys without a metric in any section. They are needed for CSV, whose columns do not name sections.
 IGNORED_NAMES = frozenset(
     {
         *(path[-1] for path in _IGNORED_PATHS if path[0] != "clock"),
@@ -316,7 +311,7 @@ IGNORED_NAMES = frozenset(
         "type", "vendor", "bit_width", "max_bandwidth", "node", "affinity",
     }
 )  # fmt: skip
-# The names of sections show where a section begins if copied output has lost its indentation.
+# The names of all sections. They show where a section begins in copied output without indentation.
 SECTIONS = frozenset(
     {
         *(path[0] for path in FIELDS if len(path) > 1),
@@ -339,5 +334,5 @@ def may_repeat(path: Path) -> bool:
 
 def is_ignored(path: Path) -> bool:
     """Return whether a path is known to have no metric."""
-    is_of_apu = len(path) > 1 and path[1].startswith("apu_")
-    return path[0] in _IGNORED_SECTIONS or path[:2] in _IGNORED_PATHS or path[:3] in _IGNORED_PATHS or is_of_apu
+    is_apu_key = len(path) > 1 and path[1].startswith("apu_")
+    return path[0] in _IGNORED_SECTIONS or path[:2] in _IGNORED_PATHS or path[:3] in _IGNORED_PATHS or is_apu_key

@@ -48,10 +48,10 @@ ERRORS = (
     ErrorText("amdsmi_cli_exceptions", "failed", "exit_status"),
     ErrorText("amdsmi has returned error", "failed", "exit_status"),
 )
-_SILENT = "no output: load the amdgpu module, without which amd-smi prints nothing"
+_NO_OUTPUT = "no output: load the amdgpu module, without which amd-smi prints nothing"
 
-_VERSION = re.compile(r"([A-Za-z_ -]{2,40})[ \t]?:[ \t]([^|]{1,300})(?:\||\Z)")
-_VERSION_NAMES = {
+_VERSION_ENTRY = re.compile(r"([A-Za-z_ -]{2,40})[ \t]?:[ \t]([^|]{1,300})(?:\||\Z)")
+_FACTS_BY_VERSION_NAME = {
     "amdsmi tool": "tool_version",
     "amdsmi library version": "library_version",
     "rocm version": "rocm_version",
@@ -74,15 +74,15 @@ def _is_version(line: Line) -> bool:
 
 
 def _read_version(lines: Sequence[Line], draft: Draft) -> list[Block]:
-    """Read the line that `amd-smi version` prints, in which bars separate names and versions."""
-    for match in _VERSION.finditer(next(filter(_is_version, lines)).text):
-        name = _VERSION_NAMES.get(match[1].strip().lower())
+    """Store the versions in the output of `amd-smi version`, a line such as `name: version | name: version`."""
+    for match in _VERSION_ENTRY.finditer(next(filter(_is_version, lines)).text):
+        name = _FACTS_BY_VERSION_NAME.get(match[1].strip().lower())
         if name is not None:
             draft.facts[name] = match[2].strip()
     return []
 
 
-_SHAPES = (
+_TEXT_SHAPES = (
     _shape_of_blocks(saved_sections.is_device_heading, saved_sections.read_sections),
     _shape_of_blocks(saved_tables.table_headings, saved_tables.read_table),
     of_lines(saved_tables.is_overview_heading, saved_tables.read_overview),
@@ -137,9 +137,9 @@ def _report_on_broken_json(output: Output, _lines: Sequence[Line]) -> Report | N
 _TOOL = Tool(
     name=TOOL,
     vendor="amd",
-    # All polls request JSON.
-    shapes=(Shape(_read_json, "json", cards.report_without_cards, (keys.FIELDS,)), *_SHAPES),
-    no_output=_SILENT,
+    # JSON comes first, because all polls request it.
+    shapes=(Shape(_read_json, "json", cards.report_without_cards, (keys.FIELDS,)), *_TEXT_SHAPES),
+    no_output=_NO_OUTPUT,
     errors=ERRORS,
     checks_marks_first=False,
     refusals=(report_on_unsupported,),
@@ -152,7 +152,7 @@ def _command(*commands: str) -> Command:
     return Command(tuple((TOOL, command, "--json") for command in commands), env=PRIVATE_LOCKS_ENV, folders=_FOLDERS)
 
 
-# A call takes seconds on a node of eight cards, and wakes sleeping cards.
+# On a node with eight cards, a call takes seconds. Each call wakes sleeping cards.
 PARSER = parser_of(
     _TOOL,
     Poll("metric", _command("metric", "monitor"), "fast", 30.0, 20.0, wakes=True),

@@ -13,7 +13,7 @@ from telemetry_parsers.model import Absent, Process, Reading, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, metric, parsed, switch
 from telemetry_parsers.rocm.values import performance_level_of
-from telemetry_parsers.vendors.amd.amd_smi.entries import ACTIVE, Block, Entry, Path, field_path, link_up, printed_text
+from telemetry_parsers.vendors.amd.amd_smi.entries import ACTIVE, ENABLED, Block, Entry, Path, field_path, printed_text
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
     BOARD_SECTIONS,
     ECC_COUNTS,
@@ -27,37 +27,49 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
     temperature_target,
 )
 
-_TOPOLOGY = ("links",)
-_XGMI = ("link_metrics", "links")
-_STATUS = ("link_status",)
+_TOPOLOGY_LINKS = ("links",)
+_XGMI_LINKS = ("link_metrics", "links")
+_LINK_STATUS = ("link_status",)
+_LINK_STATES: Mapping[str, float] = {**ENABLED, "u": 1.0, "d": 0.0, "up": 1.0, "down": 0.0}
+_DISABLED_LINK = "X"
 # `read` is the number of bytes that the card reads from its neighbour.
 _BYTE_COUNTERS = (("read", "link_receive_bytes_total"), ("write", "link_transmit_bytes_total"))
 
 
 def read_links(draft: Draft, device: int, block: Block) -> None:
-    """Add a card's links to the draft, labelled with a neighbour or a number."""
-    for neighbour, link in _parse_links(block, _TOPOLOGY):
+    """Add the states and byte counts of a card's links. Their label is the neighbour or the link's number."""
+    for neighbour, link in _parse_links(block, _TOPOLOGY_LINKS):
         if link.get("link_type", "").upper() == "XGMI":
             _store_link_state(draft, device, neighbour, link.get("link_status", ""), block)
-    for neighbour, link in _parse_links(block, _XGMI):
+    for neighbour, link in _parse_links(block, _XGMI_LINKS):
         for key, name in _BYTE_COUNTERS:
             if key in link:
                 draft.store(device, (metric(name, neighbour),), link[key], f"{block.where} {neighbour} {key}")
-    for link_index, text in enumerate(entry.text for entry in block.entries if entry.path == _STATUS):
+    for link_index, text in enumerate(entry.text for entry in block.entries if entry.path == _LINK_STATUS):
         _store_link_state(draft, device, str(link_index), text, block)
 
 
 def _store_link_state(draft: Draft, device: int, link: str, text: str, block: Block) -> None:
-    draft.store(device, (parsed("link_up", link_up, link),), text, f"{block.where} link {link}")
+    draft.store(device, (parsed("link_up", _parse_link_state, link),), text, f"{block.where} link {link}")
+
+
+def _parse_link_state(text: str, _unit: str) -> Value:
+    """Return 1 if all links between two devices are up, else 0."""
+    absence = units.placeholder(text)
+    if absence is not None:
+        return absence
+    states = [state.strip().lower() for state in text.split("/") if state.strip().upper() != _DISABLED_LINK]
+    values = [_LINK_STATES[state] for state in states if state in _LINK_STATES]
+    return Absent.NOT_UNDERSTOOD if len(values) < len(states) else min(values, default=Absent.NOT_SUPPORTED)
 
 
 def _parse_links(block: Block, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield (neighbour, texts by key) for each link in the list at this path."""
-    links: dict[int, dict[str, str]] = {}
+    links_by_group: dict[int, dict[str, str]] = {}
     for entry in block.entries:
         if entry.path[:-1] == path:
-            links.setdefault(entry.group, {})[entry.path[-1]] = entry.text
-    for link in links.values():
+            links_by_group.setdefault(entry.group, {})[entry.path[-1]] = entry.text
+    for link in links_by_group.values():
         neighbour_index = units.integer(link.get("gpu", ""))
         if neighbour_index is not None and neighbour_index != block.index:
             yield f"gpu{neighbour_index}", link
@@ -67,11 +79,14 @@ _PROCESS_LIST = "process_list"
 _PROCESS = "process_info"
 NO_PROCESSES = frozenset({"no running processes detected", "[]"})
 NO_PAGES = frozenset({"no bad pages found.", "no bad pages found", "[]"})
-_PAGES = ("retired", "pending", "un_res")
-# Entries that begin with one of these keys are read by other functions or have no metric.
+_PAGE_SECTIONS = ("retired", "pending", "un_res")
+# Paths that begin with one of these keys are read by other functions or have no metric.
 _OTHER_SECTIONS = frozenset(
-    {*_TOPOLOGY, _XGMI[0], *_STATUS, _PROCESS_LIST, _PROCESS, *_PAGES, "ecc_blocks", "throttle", "csv", "partition_id"}
-)
+    {
+        *_TOPOLOGY_LINKS, *_XGMI_LINKS, *_LINK_STATUS, _PROCESS_LIST, _PROCESS, *_PAGE_SECTIONS, "ecc_blocks", "throttle",
+        "csv", "partition_id",
+    }
+)  # fmt: skip
 
 
 def read_processes(draft: Draft, device: int, block: Block) -> None:
@@ -90,7 +105,7 @@ def read_processes(draft: Draft, device: int, block: Block) -> None:
 
 
 def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | None]:
-    """Return the texts of each process, and the message if one replaces the list."""
+    """Return (the texts of each process by path, the message that is printed instead of processes or None)."""
     groups: list[dict[Path, str]] = []
     message: str | None = None
     for entry in block.entries:
@@ -107,7 +122,7 @@ def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | N
 
 
 def _process_count(block: Block, message: str | None, read_count: int, listed_count: int) -> Value:
-    """Return the number of processes, or an `Absent` value if the list is incomplete."""
+    """Return the number of processes, or an `Absent` value if the list may be incomplete."""
     if message is not None:
         return float(read_count) if message in NO_PROCESSES else Absent.NOT_REPORTED
     if block.open_path is not None and (block.open_path == () or block.open_path[0] in (_PROCESS, _PROCESS_LIST)):
@@ -141,7 +156,7 @@ def _page_count(block: Block, section: str) -> Value | None:
     return float(sum(entry.path == (section, "page_address") for entry in entries))
 
 
-# The label of an error count over all blocks.
+# The label of the total error count of all RAS blocks.
 _ALL_BLOCKS = "all"
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
@@ -152,13 +167,14 @@ def read_readings(draft: Draft, device: int, block: Block) -> None:
     for entry in block.entries:
         chooser.read_entry(entry)
     items = [item for item, _ in chooser.chosen.values()]
-    metrics_by_block = {
+    metrics_with_block_counts = {
         item.metric
         for item in items
         if item.metric in ECC_COUNTS.values() and item.label != _ALL_BLOCKS and not isinstance(item.value, Absent)
     }
-    for item in (*items, *chooser.levels):
-        if not (item.metric in metrics_by_block and item.label == _ALL_BLOCKS):
+    # A total over all blocks is omitted if there are counts of single blocks.
+    for item in (*items, *chooser.level_readings):
+        if not (item.metric in metrics_with_block_counts and item.label == _ALL_BLOCKS):
             draft.add_reading(item)
 
 
@@ -175,7 +191,7 @@ class _ReadingChooser:
         self._open_path = open_path
         self._stack_counts: Counter[Path] = Counter()
         self.chosen: dict[tuple[str, str], _Candidate] = {}
-        self.levels: tuple[Reading, ...] = ()
+        self.level_readings: tuple[Reading, ...] = ()
 
     def read_entry(self, entry: Entry) -> None:
         """Store the entry's value as a candidate for each of its metrics."""
@@ -184,7 +200,7 @@ class _ReadingChooser:
         for target in targets:
             self._add_candidate(target, entry, path)
         if path == ("perf_level",):
-            self._read_level(entry)
+            self._read_performance_level(entry)
         elif not (targets or is_ignored(path) or path[0] in _OTHER_SECTIONS) and printed_text(entry.text) is not None:
             self._draft.add_unknown("/".join(path[:4]))
 
@@ -198,7 +214,7 @@ class _ReadingChooser:
         if is_repeated and not entry.text.strip():
             self._draft.add_problem(entry.where, f"{target.key}: one of the values is missing")
         if is_repeated and len(path) > 2 and self._open_path is not None and path[:2] == self._open_path[:2]:
-            # The missing value may be the highest, so the highest is unknown.
+            # A value may be missing here. It may be the highest value.
             item = replace(item, value=Absent.NOT_UNDERSTOOD)
         key, candidate = (target.key, target.label), (item, target in FALLBACK_TARGETS.get(path, ()))
         previous = self.chosen.get(key)
@@ -212,12 +228,12 @@ class _ReadingChooser:
         sensor = f"{STACK_LABELS[entry.path]}{self._stack_counts[entry.path] - 1}"
         return (temperature_target(sensor),) if printed_text(entry.text) is not None else ()
 
-    def _read_level(self, entry: Entry) -> None:
+    def _read_performance_level(self, entry: Entry) -> None:
         word = performance_level_of(entry.text)
         if not isinstance(word, Absent):
-            self.levels = state_readings(self._device, "performance_level", word)
+            self.level_readings = state_readings(self._device, "performance_level", word)
         else:
-            self.levels = ()
+            self.level_readings = ()
             if printed_text(entry.text) is not None or not entry.text.strip():
                 item = reading(self._device, "performance_level", Absent.NOT_UNDERSTOOD)
                 self._draft.report_bad_value(item, entry.text, entry.where)

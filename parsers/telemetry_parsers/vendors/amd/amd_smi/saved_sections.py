@@ -17,7 +17,7 @@ _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ #%/.()+-]{0,80}?)[ \t]{0,8}:(?:[ \t]{1,
 # A clock level without a name: `0: 300 MHz`.
 _LEVEL = re.compile(r"([0-9]{1,3}):[ \t]{1,8}(\S.{0,80})\Z")
 _MAX_LIST_LINES = 64
-_SHORTENED = "..."
+_ELLIPSIS = "..."
 _LEAF_SUFFIXES = ("_accumulated", "_status", "_activity")
 _LIST_SECTIONS = frozenset({"retired", "pending", "process_info"})
 # Messages that are printed if a list is empty.
@@ -59,7 +59,7 @@ class _SectionParser:
     def __init__(self, draft: Draft, *, is_flat: bool) -> None:
         self.blocks: list[Block] = []
         self._draft = draft
-        self._flat = is_flat
+        self._is_flat = is_flat
         self._headings: list[tuple[int, str]] = []
         self._device_indent = 0
         self._group = 0
@@ -78,7 +78,7 @@ class _SectionParser:
             self._continue_list(text, line)
         elif not text:
             self._complete_block()
-        elif text == _SHORTENED:
+        elif text == _ELLIPSIS:
             self._draft.add_problem(line.where, SHORTENED)
         elif device := _DEVICE_HEADING.match(text):
             self._complete_block()
@@ -113,7 +113,7 @@ class _SectionParser:
             self.blocks[-1].open_path = None
 
     def _read_key(self, line: Line, text: str) -> None:
-        if self.blocks and not self._flat and _indent(line) <= self._device_indent:
+        if self.blocks and not self._is_flat and _indent(line) <= self._device_indent:
             # A line that is not indented more than the card's heading is from another program.
             self._draft.add_problem(line.where, not_understood(text))
             return
@@ -130,10 +130,10 @@ class _SectionParser:
         key, value = normalize_key(match[1]), match[2]
         if value is None:
             value = self._text_of_bare_key(key, line)
-        path = self._path_of(line, key, is_heading=value is None)
+        path = self._resolve_path(line, key, is_heading=value is None)
         if value is None:
             self._group += 1
-            self._open_heading = None if self._flat else (path, line)
+            self._open_heading = None if self._is_flat else (path, line)
         elif value.startswith("[") and "]" not in value:
             self._list_lines, self._open_list = [value], (path, line)
         else:
@@ -143,7 +143,7 @@ class _SectionParser:
         """Return an empty string if the key's value is missing, or None if the key is a heading."""
         if key == "gpu":
             self._draft.add_problem(line.where, "a card has no number; the lines below may belong to another card")
-        return "" if self._flat and self._is_leaf(key) else None
+        return "" if self._is_flat and self._is_leaf(key) else None
 
     def _is_leaf(self, key: str) -> bool:
         """Return whether a key is known to have a value."""
@@ -159,8 +159,9 @@ class _SectionParser:
         elif not is_ignored(path) or ":" in (text[0], text[-1]):
             self._draft.add_problem(line.where, not_understood(text))
 
-    def _path_of(self, line: Line, key: str, *, is_heading: bool) -> Path:
-        if self._flat:
+    def _resolve_path(self, line: Line, key: str, *, is_heading: bool) -> Path:
+        """Return the path of a key below the current headings. Update the headings."""
+        if self._is_flat:
             if is_heading and (key in SECTIONS or len(self._headings) > 1):
                 del self._headings[0 if key in SECTIONS else 1 :]
         else:
@@ -168,12 +169,12 @@ class _SectionParser:
             while self._headings and self._headings[-1][0] >= indent:
                 self._headings.pop()
         path = (*(name for _, name in self._headings), key)
-        if self._flat and not is_heading and is_top_level(key):
-            path = (key,)
-        elif self._flat and not is_heading and field_path(path) not in FIELDS and field_path((path[0], key)) in FIELDS:
-            path = (path[0], key)
         if is_heading:
             self._headings.append((_indent(line), key))
+        elif self._is_flat and is_top_level(key):
+            path = (key,)
+        elif self._is_flat and field_path(path) not in FIELDS and field_path((path[0], key)) in FIELDS:
+            path = (path[0], key)
         return path
 
     def _continue_list(self, text: str, line: Line) -> None:

@@ -17,10 +17,10 @@ from telemetry_parsers.text.answers import CUT_LINE, CUT_PROCESSES, SHORTENED, n
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, printed_text
-from telemetry_parsers.vendors.amd.amd_smi.keys import PROCESS_KEYS
+from telemetry_parsers.vendors.amd.amd_smi.keys import PROCESS_PATHS
 
 # Maps each heading of `amd-smi monitor` to the key in its JSON.
-_HEADINGS: Mapping[str, str] = {
+_KEYS_BY_HEADING: Mapping[str, str] = {
     "POWER": "power_usage", "PWR_CAP": "max_power", "GPU_TEMP": "gpu_temperature", "GPU_T": "gpu_temperature",
     "EDGE_TEMP": "edge_temperature", "HOTSPOT_TEMP": "hotspot_temperature", "MEM_TEMP": "memory_temperature",
     "MEM_T": "memory_temperature", "GFX_UTIL": "gfx", "GFX%": "gfx", "GFX_CLOCK": "gfx_clk", "GFX_CLK": "gfx_clk",
@@ -35,16 +35,16 @@ _HEADINGS: Mapping[str, str] = {
     "LOW_UTILVIOL": "low_utilviol", "GTT_USAGE": "gtt_usage",
     "GTT_USED": "gtt_used", "GTT_FREE": "gtt_free", "GTT_TOTAL": "gtt_total", "GTT%": "gtt_percent", "TIMESTAMP": "timestamp", "XCP": "partition_id", "GPU": "gpu",
 }  # fmt: skip
-_PROCESS_HEADINGS: Mapping[str, Path] = {
-    **{name.upper(): path for name, path in PROCESS_KEYS.items() if name not in ("name", "gpu")},
-    "CU%": PROCESS_KEYS["cu_occupancy"],
-    "MEM_USG": PROCESS_KEYS["mem_usage"],
-    "SDMA": PROCESS_KEYS["sdma_usage"],
-    "EVICT": PROCESS_KEYS["evicted_time"],
+_PROCESS_PATHS_BY_HEADING: Mapping[str, Path] = {
+    **{name.upper(): path for name, path in PROCESS_PATHS.items() if name not in ("name", "gpu")},
+    "CU%": PROCESS_PATHS["cu_occupancy"],
+    "MEM_USG": PROCESS_PATHS["mem_usage"],
+    "SDMA": PROCESS_PATHS["sdma_usage"],
+    "EVICT": PROCESS_PATHS["evicted_time"],
 }
 _PROCESS_TITLE = "PROCESS INFO:"
 _NO_PROCESS = "no running processes detected"
-_SHORTENED = "..."
+_ELLIPSIS = "..."
 _MAX_WORDS = 120
 
 
@@ -63,9 +63,9 @@ def table_headings(line: Line) -> list[str]:
     is_heading = (
         names[:1] == ["GPU"]
         and line.text.isupper()  # excludes rocm-smi, whose headings contain lower-case letters
-        and any(name in _HEADINGS or name in _PROCESS_HEADINGS for name in names[1:])
+        and any(name in _KEYS_BY_HEADING or name in _PROCESS_PATHS_BY_HEADING for name in names[1:])
     )
-    return words if is_heading and all(name not in _PROCESS_HEADINGS for name in names[1:2]) else []
+    return words if is_heading and all(name not in _PROCESS_PATHS_BY_HEADING for name in names[1:2]) else []
 
 
 class _TableParser:
@@ -76,8 +76,8 @@ class _TableParser:
         self._draft = draft
         self._headings: list[str] = []
         self._group = 0
-        self._rows: dict[tuple[int, str], Block] = {}
-        self._cards: dict[int, Block] = {}
+        self._blocks_by_slot: dict[tuple[int, str], Block] = {}
+        self._first_blocks_by_index: dict[int, Block] = {}
 
     def read_line(self, line: Line) -> None:
         text = line.text.strip()
@@ -88,7 +88,7 @@ class _TableParser:
             self._set_headings(headings)
         elif not line.ended:
             self._draft.add_problem(line.where, CUT_LINE)
-        elif text == _SHORTENED:
+        elif text == _ELLIPSIS:
             self._draft.add_problem(line.where, SHORTENED)
         elif not self._headings:
             self._draft.add_problem(line.where, f"this text precedes the table: {quote(text)}")
@@ -97,7 +97,7 @@ class _TableParser:
 
     def _set_headings(self, headings: list[str]) -> None:
         self._headings = headings
-        known_headings = _PROCESS_HEADINGS if "PID" in headings else _HEADINGS
+        known_headings = _PROCESS_PATHS_BY_HEADING if "PID" in headings else _KEYS_BY_HEADING
         expected_headings = (*known_headings, "GPU", "NAME", "TIMESTAMP", "XCP")
         self._draft.add_unknown(*(name for name in headings if name not in expected_headings))
 
@@ -113,10 +113,10 @@ class _TableParser:
         for heading, text in row.items():
             block.entries += _cell_entries(heading, text, f"{line.where} {heading}")
         slot = (index, row.get("XCP", ""))
-        if slot in self._rows:
-            self._rows[slot].entries[:] = block.entries
+        if slot in self._blocks_by_slot:
+            self._blocks_by_slot[slot].entries[:] = block.entries
         else:
-            self._rows[slot] = block
+            self._blocks_by_slot[slot] = block
             self._add_block(block, index)
         return True
 
@@ -142,13 +142,13 @@ class _TableParser:
 
     def _block_of_card(self, index: int) -> Block:
         """Return the block of the card with this index. Add the block if it is missing."""
-        if index not in self._cards:
+        if index not in self._first_blocks_by_index:
             self._add_block(Block("gpu", index, f"GPU {index}"), index)
-        return self._cards[index]
+        return self._first_blocks_by_index[index]
 
     def _add_block(self, block: Block, index: int) -> None:
         self.blocks.append(block)
-        self._cards.setdefault(index, block)
+        self._first_blocks_by_index.setdefault(index, block)
 
     def _add_process(self, index: int, name: str, cells: Mapping[str, str], line: Line) -> None:
         self._group += 1
@@ -157,26 +157,26 @@ class _TableParser:
         block.open_path = ("process_info",)
         block.entries.append(Entry(("process_info", "name"), name, self._group, line.where))
         for heading, text in cells.items():
-            if heading in _PROCESS_HEADINGS:
-                block.entries.append(Entry(_PROCESS_HEADINGS[heading], text, self._group, line.where))
+            if heading in _PROCESS_PATHS_BY_HEADING:
+                block.entries.append(Entry(_PROCESS_PATHS_BY_HEADING[heading], text, self._group, line.where))
 
 
 def _join_cells(words: Sequence[str]) -> list[str]:
     """Join the words of a row into cells, such as `16.0 GB` or `NOT ACTIVE`."""
     cells: list[str] = []
-    takes_unit = False
+    may_take_unit = False
     for word in words:
         if cells and cells[-1].startswith("[") and not cells[-1].endswith("]"):
             cells[-1] += f" {word}"
-            takes_unit = False
+            may_take_unit = False
         elif cells and (cells[-1].endswith("/") or (cells[-1] == "NOT" and word == "ACTIVE")):
             cells[-1] += word if cells[-1].endswith("/") else f" {word}"
-        elif takes_unit and not _starts_cell(word):
+        elif may_take_unit and not _starts_cell(word):
             cells[-1] += f" {word}"
-            takes_unit = False
+            may_take_unit = False
         else:
             cells.append(word)
-            takes_unit = _starts_cell(word)
+            may_take_unit = _starts_cell(word)
     return cells
 
 
@@ -194,8 +194,8 @@ def _cell_entries(heading: str, text: str, where: str) -> Iterator[Entry]:
             yield Entry((f"{pool}_total",), f"{total} {unit}".strip(), 0, where)
         else:
             yield Entry((f"{pool}_used",), text, 0, where)
-    elif heading in _HEADINGS and heading != "GPU":
-        yield Entry((_HEADINGS[heading],), text, 0, where)
+    elif heading in _KEYS_BY_HEADING and heading != "GPU":
+        yield Entry((_KEYS_BY_HEADING[heading],), text, 0, where)
 
 
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,3})?"
@@ -237,16 +237,16 @@ _OVERVIEW = CardTableShape(
     separator="|",
 )
 _PROCESS_HEADING = re.compile(r"[ \t|]{0,8}GPU[ \t]{1,20}PID[ \t]{1,20}Process Name[ \t]{1,40}(\S[^|]{0,100})")
-_NO_PROCESSES = "no running processes"
+_OVERVIEW_NO_PROCESSES = "no running processes"
 
 
 def is_overview_heading(line: Line) -> bool:
-    """Return whether a line is the first heading line of the overview."""
+    """Return whether a line is the first line with headings in the overview."""
     return line.ended and line.text.strip("| \t").startswith("BDF ") and "GPU-Name" in line.text
 
 
 def read_overview(lines: Sequence[Line], draft: Draft) -> None:
-    """Read each card of the overview and its processes into the draft."""
+    """Add the cards of the overview and their processes to the draft."""
     process_lines = read_cards(lines, _OVERVIEW, draft)
     if process_lines:
         _read_processes(process_lines, draft)
@@ -255,7 +255,7 @@ def read_overview(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
-    """Read the processes, and count them if their table is complete."""
+    """Add the processes, and each card's process count if the table is complete."""
     headings = ((index + 1, match) for index, line in enumerate(lines) if (match := _PROCESS_HEADING.match(line.text)))
     start, heading = next(headings, (len(lines), None))
     names = heading[1].replace("CU %", "CU%").split() if heading else []
@@ -268,7 +268,7 @@ def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
         if process is not None:
             draft.processes.append(process)
             counts[process.device] += 1
-        elif line.text.strip() and not is_rule(line.text) and _NO_PROCESSES not in line.text.lower():
+        elif line.text.strip() and not is_rule(line.text) and _OVERVIEW_NO_PROCESSES not in line.text.lower():
             draft.add_problem(line.where, not_understood(line.text))
             absence = absence or (Absent.NOT_UNDERSTOOD if line_index < end else None)
     if not is_closed:

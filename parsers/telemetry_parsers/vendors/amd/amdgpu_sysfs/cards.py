@@ -24,10 +24,10 @@ _RAS_METRICS: Mapping[str, str] = {
     "ce": "ecc_corrected_total",
     "de": "ecc_deferred_total",
 }
-# The instantaneous power is preferred to the average, as in rocm-smi since 6.0.
+# In order of preference for the main power, `power_watts`. rocm-smi has the same order since 6.0.
 _POWER_KINDS: Mapping[str, str] = {"instant": "power_instant_watts", "average": "power_average_watts"}
 _POWER_METRICS = frozenset(_POWER_KINDS.values())
-_FACTS: Mapping[str, str] = {
+_FACT_FILES: Mapping[str, str] = {
     "chip_id": "device",
     "firmware": "vbios_version",
     "numa_node": "numa_node",
@@ -44,7 +44,7 @@ def read_cards(tree: Tree, draft: Draft) -> dict[str, CardFiles]:
             continue
         position = draft.add_device(_create_device(card, tree.versions.get(card.module)))
         if card.has_folder and not card.files:
-            # The card's folder exists, but its files were not read, because the card is suspended.
+            # The reader skips the files of a suspended card.
             draft.add_reading(reading(position, "suspended", 1.0))
             continue
         _read_card(position, card, draft)
@@ -66,8 +66,8 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
     _read_clocks(position, card, draft)
     _read_voltages(position, card, draft)
     _read_fan(position, card, draft)
-    _read_faults(position, card, draft)
-    _read_level(position, card, draft)
+    _read_ras_files(position, card, draft)
+    _read_performance_level(position, card, draft)
     power_kind = _store_main_power(position, draft)
     for item in _gpu_metrics_readings(card, draft):
         if not item.partition:
@@ -82,33 +82,34 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _valid_power(position: int, value: Value, draft: Draft) -> Value:
-    """Return the power. 0 W is absent if the card has no limit."""
+    """Return the power, or `Absent.NOT_SUPPORTED` for 0 W if the card has no power limit."""
     has_limit = isinstance(draft.value(position, "power_cap_watts"), float)
     return Absent.NOT_SUPPORTED if value == 0.0 and not has_limit else value
 
 
-def read_partition(position: int, partition: str, card: CardFiles, draft: Draft) -> None:
+def read_partition_metrics(position: int, partition: str, card: CardFiles, draft: Draft) -> None:
     """Add a partition's readings from the card's gpu_metrics file."""
     for item in _gpu_metrics_readings(card, draft):
         if str(item.partition) == partition:
             draft.add_reading(reading(position, item.metric, item.value, item.label))
 
 
-def _create_device(card: CardFiles, driver: str | None) -> Device:
-    facts = {fact: text for fact, name in _FACTS.items() if (text := card.text(name)) and text != "-1"}
+def _create_device(card: CardFiles, driver_version: str | None) -> Device:
+    facts = {fact: text for fact, name in _FACT_FILES.items() if (text := card.text(name)) and text != "-1"}
     return Device(
         vendor=card.vendor,
         index=card.number,
         model=card.text("product_name") or None,
-        uuid=_text_or_none(card.text("unique_id")) if _UNIQUE_ID.match(card.text("unique_id")) else None,
+        uuid=_valid_id(card.text("unique_id")) if _UNIQUE_ID.match(card.text("unique_id")) else None,
         bus_id=card.bus_id or None,
-        serial=_text_or_none(card.text("serial_number")),
-        driver=driver or None,
+        serial=_valid_id(card.text("serial_number")),
+        driver=driver_version or None,
         facts=tuple(sorted(facts.items())),
     )
 
 
-def _text_or_none(text: str) -> str | None:
+def _valid_id(text: str) -> str | None:
+    """Return the text, or None if it is empty, a placeholder or zero."""
     return None if not text.strip("0") or units.placeholder(text) is not None else text
 
 
@@ -154,20 +155,20 @@ def _read_voltages(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _read_fan(position: int, card: CardFiles, draft: Draft) -> None:
-    """Store the fan speed or PWM value as a share of its maximum."""
+    """Store the fan's speed or, if unknown, its PWM value as a share of the maximum."""
     for name, highest_name in (("fan1_input", "fan1_max"), ("pwm1", "pwm1_max")):
         current, highest = units.number(card.text(name)), units.number(card.text(highest_name))
         if not isinstance(current, Absent) and not isinstance(highest, Absent) and highest > 0:
             draft.add_reading(reading(position, "fan_ratio", current / highest))
 
 
-def _read_faults(position: int, card: CardFiles, draft: Draft) -> None:
+def _read_ras_files(position: int, card: CardFiles, draft: Draft) -> None:
     for name, output in sorted(card.files.items()):
         if name.startswith(_RAS_PREFIX) and name.endswith(_RAS_SUFFIX) and not output.status:
             block = values.label_word(name.removeprefix(_RAS_PREFIX).removesuffix(_RAS_SUFFIX)) or "other"
             for kind, value in values.error_counts(output.text).items():
                 draft.add_reading(reading(position, _RAS_METRICS[kind], value, block))
-    pages = values.page_counts(card.text("ras/gpu_vram_bad_pages"))
+    pages = values.parse_bad_pages(card.text("ras/gpu_vram_bad_pages"))
     if pages is None and card.text("ras/gpu_vram_bad_pages"):
         draft.add_reading(reading(position, "retired_pages", Absent.NOT_UNDERSTOOD, "all"))
     if pages is not None:
@@ -181,13 +182,13 @@ def _gpu_metrics_readings(card: CardFiles, draft: Draft) -> list[gpu_metrics.Blo
     if output is None or output.status:
         return []
     try:
-        return gpu_metrics.read_blob(gpu_metrics.content_of(output.data))
+        return gpu_metrics.read_blob(gpu_metrics.decode_content(output.data))
     except gpu_metrics.UnknownBlobError as error:
         draft.add_unknown(f"gpu_metrics {error}")
         return []
 
 
-def _read_level(position: int, card: CardFiles, draft: Draft) -> None:
+def _read_performance_level(position: int, card: CardFiles, draft: Draft) -> None:
     word = performance_level_of(card.text("power_dpm_force_performance_level"))
     if not isinstance(word, Absent):
         for item in state_readings(position, "performance_level", word):
@@ -195,7 +196,7 @@ def _read_level(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _store_main_power(position: int, draft: Draft) -> str:
-    """Store the main power. Return its kind, or an empty string if no power is a number."""
+    """Store the main power, `power_watts`. Return its kind, or an empty string if it is absent."""
     values_by_kind: dict[str, Value] = {}
     for kind, metric in _POWER_KINDS.items():
         value = draft.value(position, metric)

@@ -33,7 +33,7 @@ class _Layout:
     partitions: _PartitionTable | None = None
 
 
-def _table(fields: Mapping[str, Field]) -> Mapping[str, Field]:
+def _read_only(fields: Mapping[str, Field]) -> Mapping[str, Field]:
     return MappingProxyType(dict(fields))
 
 
@@ -42,21 +42,21 @@ def _clock_fields(offset: int) -> dict[str, Field]:
     return {name: (offset + 2 * index, "H", 1) for index, name in enumerate(("graphics", "soc", "uclk", "video"))}
 
 
-# The offsets are those of AMD's compiled structs. `centi` and `milli` are prefixes of the units.
-_CARD_1_0: Mapping[str, Field] = _table(
+# The offsets are those of AMD's compiled structs. `centi` and `milli` mean 0.01 °C and 0.001 W.
+_CARD_1_0: Mapping[str, Field] = _read_only(
     {
         "edge": (16, "H", 1), "junction": (18, "H", 1), "memory": (20, "H", 1), "gfx": (28, "H", 1), "umc": (30, "H", 1),
         "multimedia": (32, "H", 1), "average_power": (34, "H", 1), "energy": (36, "I", 1), **_clock_fields(54),
     }
 )  # fmt: skip
-_CARD_1_1: Mapping[str, Field] = _table(
+_CARD_1_1: Mapping[str, Field] = _read_only(
     {
         "edge": (4, "H", 1), "junction": (6, "H", 1), "memory": (8, "H", 1), "gfx": (16, "H", 1), "umc": (18, "H", 1),
         "multimedia": (20, "H", 1), "average_power": (22, "H", 1), "energy": (24, "Q", 1), **_clock_fields(54),
         "hbm": (88, "H", 4),
     }
 )  # fmt: skip
-_CARD_1_4: Mapping[str, Field] = _table(
+_CARD_1_4: Mapping[str, Field] = _read_only(
     {
         "junction": (4, "H", 1),
         "memory": (6, "H", 1),
@@ -65,8 +65,8 @@ _CARD_1_4: Mapping[str, Field] = _table(
         "umc": (14, "H", 1),
     }
 )
-_PARTITION: Mapping[str, Field] = _table({"gfx": (0, "I", 8), "jpeg": (32, "H", 32), "vcn": (96, "H", 4)})
-_PARTITION_1_8: Mapping[str, Field] = _table({"gfx": (0, "I", 8), "jpeg": (32, "H", 40), "vcn": (112, "H", 4)})
+_PARTITION: Mapping[str, Field] = _read_only({"gfx": (0, "I", 8), "jpeg": (32, "H", 32), "vcn": (96, "H", 4)})
+_PARTITION_1_8: Mapping[str, Field] = _read_only({"gfx": (0, "I", 8), "jpeg": (32, "H", 40), "vcn": (112, "H", 4)})
 
 
 def _instinct_layout(
@@ -77,24 +77,24 @@ def _instinct_layout(
         "energy": (energy, "Q", 1), "graphics": (clocks, "H", 8), "soc": (clocks + 16, "H", 4),
         "video": (clocks + 24, "H", 4), "uclk": (clocks + 40, "H", 1),
     }  # fmt: skip
-    return _Layout(size, _table({**_CARD_1_4, **fields, **other_fields}), partitions)
+    return _Layout(size, _read_only({**_CARD_1_4, **fields, **other_fields}), partitions)
 
 
 # Power and activity of 2.0 to 2.3 are not read, because the units differ between chips and firmwares.
-_APU_2_1: Mapping[str, Field] = _table(
+_APU_2_1: Mapping[str, Field] = _read_only(
     {
         "edge_centi": (4, "H", 1), "soc_centi": (6, "H", 1), "graphics": (76, "H", 1), "soc": (78, "H", 1),
         "uclk": (80, "H", 1), "fabric": (82, "H", 1), "video": (84, "H", 1),
     }
 )  # fmt: skip
-_APU_2_0: Mapping[str, Field] = _table(
+_APU_2_0: Mapping[str, Field] = _read_only(
     {
         "edge_centi": (16, "H", 1), "soc_centi": (18, "H", 1), "graphics": (80, "H", 1), "soc": (82, "H", 1),
         "uclk": (84, "H", 1), "fabric": (86, "H", 1), "video": (88, "H", 1),
     }
 )  # fmt: skip
-_THROTTLE_2_2: Mapping[str, Field] = _table({"throttle": (120, "Q", 1)})
-_APU_3_0: Mapping[str, Field] = _table(
+_THROTTLE_2_2: Mapping[str, Field] = _read_only({"throttle": (120, "Q", 1)})
+_APU_3_0: Mapping[str, Field] = _read_only(
     {
         "edge_centi": (4, "H", 1), "soc_centi": (6, "H", 1), "gfx": (42, "H", 1), "vcn": (44, "H", 1),
         "average_power_milli": (112, "I", 1), "graphics": (174, "H", 1), "soc": (176, "H", 1), "fabric": (182, "H", 1),
@@ -106,7 +106,7 @@ LAYOUTS: Mapping[tuple[int, int], _Layout] = {
     (1, 0): _Layout(80, _CARD_1_0),
     (1, 1): _Layout(96, _CARD_1_1),
     (1, 2): _Layout(104, _CARD_1_1),
-    (1, 3): _Layout(120, _table({**_CARD_1_1, "throttle": (112, "Q", 1)})),
+    (1, 3): _Layout(120, _read_only({**_CARD_1_1, "throttle": (112, "Q", 1)})),
     (1, 4): _instinct_layout(288, 24, 240, {"vcn": (16, "H", 4)}),
     (1, 5): _instinct_layout(360, 88, 312, {"vcn": (16, "H", 4), "jpeg": (24, "H", 32)}),
     (1, 6): _instinct_layout(1664, 16, 264, {}, _PartitionTable(306, 312, 168, _PARTITION)),
@@ -114,13 +114,13 @@ LAYOUTS: Mapping[tuple[int, int], _Layout] = {
     (1, 8): _instinct_layout(3872, 24, 296, {}, _PartitionTable(338, 344, 440, _PARTITION_1_8)),
     (2, 0): _Layout(120, _APU_2_0),
     (2, 1): _Layout(120, _APU_2_1),
-    (2, 2): _Layout(128, _table({**_APU_2_1, **_THROTTLE_2_2})),
-    (2, 3): _Layout(152, _table({**_APU_2_1, **_THROTTLE_2_2})),
-    (2, 4): _Layout(168, _table({**_APU_2_1, **_THROTTLE_2_2, "average_power_milli": (40, "H", 1)})),
+    (2, 2): _Layout(128, _read_only({**_APU_2_1, **_THROTTLE_2_2})),
+    (2, 3): _Layout(152, _read_only({**_APU_2_1, **_THROTTLE_2_2})),
+    (2, 4): _Layout(168, _read_only({**_APU_2_1, **_THROTTLE_2_2, "average_power_milli": (40, "H", 1)})),
     (3, 0): _Layout(264, _APU_3_0),
 }
-# Version 1.9 is a list of attributes, each with an id.
-_ATTRIBUTES: Mapping[int, str] = {
+# Version 1.9 is a list of attributes. Each attribute has an id, which replaces the offset.
+_FIELDS_BY_ATTRIBUTE_ID: Mapping[int, str] = {
     0: "junction", 1: "memory", 3: "instant_power", 4: "gfx", 5: "umc", 7: "energy", 33: "graphics", 34: "soc",
     35: "video", 37: "uclk", 41: "jpeg", 42: "vcn", 48: "hbm",
 }  # fmt: skip
@@ -133,8 +133,8 @@ _WHOLE_CARD = 0
 # Maps each field's name to the field's numbers.
 Numbers = Mapping[str, Sequence[int | None]]
 
-# Maps each name to (metric, label, factor, divisor).
-_READINGS: Mapping[str, tuple[str, str, int, int]] = {
+# Maps each field's name to (metric, label, factor, divisor).
+_CONVERSIONS: Mapping[str, tuple[str, str, int, int]] = {
     "edge": ("temperature_celsius", "edge", 1, 1),
     "edge_centi": ("temperature_celsius", "edge", 1, 100),
     "soc_centi": ("temperature_celsius", "soc", 1, 100),
@@ -156,7 +156,7 @@ _READINGS: Mapping[str, tuple[str, str, int, int]] = {
     "fabric": ("clock_hertz", "fabric", 1_000_000, 1),
     "video": ("clock_hertz", "video", 1_000_000, 1),
 }
-# On Radeon cards and on the second die of an MI200, the energy counter is always 0.
+# A 0 in these fields means an unsupported counter: on Radeon cards and the second die of an MI200.
 _NEVER_ZERO = frozenset({"energy"})
 # Maps each reason to its bits in the chip-independent throttle status (enum smu_throttler).
 _THROTTLE_REASONS: Mapping[str, range] = {
@@ -169,7 +169,7 @@ _THROTTLE_REASONS: Mapping[str, range] = {
 
 @dataclass(frozen=True, slots=True)
 class BlobReading:
-    """One value in gpu_metrics."""
+    """A value in gpu_metrics as a metric, of the whole card or of a partition."""
 
     metric: str
     label: str
@@ -181,7 +181,7 @@ class UnknownBlobError(ValueError):
     """The version of gpu_metrics is unknown, or the size does not match it."""
 
 
-def content_of(data: object) -> bytes:
+def decode_content(data: object) -> bytes:
     """Return the content of a captured binary file. Raise UnknownBlobError if it is missing or broken."""
     text = data.get("base64") if isinstance(data, dict) else None
     if not isinstance(text, str):
@@ -198,13 +198,13 @@ def read_blob(content: bytes) -> list[BlobReading]:
         raise UnknownBlobError("cut off inside its header")
     size, version = struct.unpack_from("<H", content)[0], (content[2], content[3])
     if version == (1, 9):
-        return list(_readings(_unpack_attributes(content)))
+        return list(_convert_numbers(_unpack_attributes(content)))
     layout = LAYOUTS.get(version)
     if layout is None:
         raise UnknownBlobError(f"version {version[0]}.{version[1]}")
     if size != layout.size or len(content) < size:
         raise UnknownBlobError(f"version {version[0]}.{version[1]} with {len(content)} bytes (header: {size})")
-    readings = list(_readings(_unpack_fields(content, layout.fields)))
+    readings = list(_convert_numbers(_unpack_fields(content, layout.fields)))
     if layout.partitions is not None:
         readings += _partition_readings(content, layout.partitions)
     return readings
@@ -215,17 +215,17 @@ def _unpack_fields(content: bytes, fields: Mapping[str, Field], start: int = 0) 
 
 
 def _unpack(content: bytes, field: Field, start: int = 0) -> list[int | None]:
-    """Return the numbers of a field, with None for each unknown number."""
+    """Return the numbers of a field, with None for each unknown number (all bits set)."""
     offset, code, count = field
-    # In the signed types of version 1.9, -1 is a valid number.
+    # No number of a signed type, as in version 1.9, equals this value: -1 is a valid number.
     unknown_number = (1 << 8 * struct.calcsize(code)) - 1
     numbers = struct.unpack_from(f"<{count}{code}", content, start + offset)
     return [None if number == unknown_number else number for number in numbers]
 
 
 def _unpack_attributes(content: bytes) -> Numbers:
-    """Return the values in gpu_metrics 1.9, by name."""
-    numbers: dict[str, Sequence[int | None]] = {}
+    """Return the values in gpu_metrics 1.9, by field name."""
+    numbers_by_field: dict[str, Sequence[int | None]] = {}
     if len(content) < 8:
         raise UnknownBlobError("version 1.9 without attributes")
     count, offset = struct.unpack_from("<i", content, 4)[0], 8
@@ -242,38 +242,38 @@ def _unpack_attributes(content: bytes) -> Numbers:
         offset += 8 + value_count * struct.calcsize(_ATTRIBUTE_TYPES[type_index])
         if offset > len(content):
             raise UnknownBlobError("version 1.9, cut off inside an attribute")
-        if attribute_id in _ATTRIBUTES:
-            numbers[_ATTRIBUTES[attribute_id]] = _unpack(content, field)
-    return numbers
+        if attribute_id in _FIELDS_BY_ATTRIBUTE_ID:
+            numbers_by_field[_FIELDS_BY_ATTRIBUTE_ID[attribute_id]] = _unpack(content, field)
+    return numbers_by_field
 
 
 def _partition_readings(content: bytes, table: _PartitionTable) -> Iterator[BlobReading]:
     count = struct.unpack_from("<H", content, table.count_offset)[0]
     for partition in range(count if 1 <= count <= _MAX_PARTITIONS else 0):
-        numbers = _unpack_fields(content, table.fields, table.first_offset + partition * table.size)
+        numbers_by_field = _unpack_fields(content, table.fields, table.first_offset + partition * table.size)
         if count == 1:
-            yield from _readings({name: numbers[name] for name in ("vcn", "jpeg")})
+            yield from _convert_numbers({name: numbers_by_field[name] for name in ("vcn", "jpeg")})
         elif partition:
-            yield from _readings(numbers, partition)
+            yield from _convert_numbers(numbers_by_field, partition)
 
 
-def _readings(numbers: Numbers, partition: int = _WHOLE_CARD) -> Iterator[BlobReading]:
-    for name, (metric, label, factor, divisor) in _READINGS.items():
-        if name in numbers:
-            # The highest value of several engines is used.
-            known_numbers = [number for number in numbers[name] if number is not None]
+def _convert_numbers(numbers_by_field: Numbers, partition: int = _WHOLE_CARD) -> Iterator[BlobReading]:
+    for name, (metric, label, factor, divisor) in _CONVERSIONS.items():
+        if name in numbers_by_field:
+            # A field with several numbers has one for each engine. The highest number is used.
+            known_numbers = [number for number in numbers_by_field[name] if number is not None]
             highest = max(known_numbers, default=0)
             is_reported = known_numbers and (highest or name not in _NEVER_ZERO)
             value = highest * factor / divisor if is_reported else Absent.NOT_SUPPORTED
             yield BlobReading(metric, label, value, partition)
-    for stack_index, number in enumerate(numbers.get("hbm", ())):
+    for stack_index, number in enumerate(numbers_by_field.get("hbm", ())):
         if number is not None:
             yield BlobReading("temperature_celsius", f"hbm{stack_index}", float(number), partition)
-    yield from _throttle_readings(numbers)
+    yield from _throttle_readings(numbers_by_field)
 
 
-def _throttle_readings(numbers: Numbers) -> Iterator[BlobReading]:
-    for status in numbers.get("throttle", ()):
+def _throttle_readings(numbers_by_field: Numbers) -> Iterator[BlobReading]:
+    for status in numbers_by_field.get("throttle", ()):
         if status is not None:
             for reason, bits in _THROTTLE_REASONS.items():
                 yield BlobReading("throttled", reason, float(any(status >> bit & 1 for bit in bits)))

@@ -12,13 +12,13 @@ from telemetry_parsers.reports.draft import REPORTED_ABSENCES, Draft
 from telemetry_parsers.text.answers import failed, reader_failure
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.cards import read_cards
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.saved import files_in
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.topology import node_problems, nodes_of, read_nodes, read_processes
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import DRIVERS, tree_of
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.topology import node_problems, parse_nodes, read_nodes, read_processes
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import VENDORS_BY_DRIVER, build_tree
 
 _KFD = "/sys/class/kfd/kfd"
 _NODE = f"{_KFD}/topology/nodes/*"
 _PROCESSES = (f"{_KFD}/proc", f"{_KFD}/proc/*/vram_*")
-# Of a sleeping card's files, only `runtime_status` is opened, because the other files would wake the card.
+# Only `runtime_status` of a sleeping card is opened, because reading other files would wake the card.
 _SKIP_WHEN_SUSPENDED = (("power/runtime_status", "suspended"),)
 # The file `pcie_bw` is omitted, because reading it takes a second.
 _FAST_FILES = (
@@ -35,15 +35,15 @@ _SLOW_FILES = (
     "vendor", "ras/*_err_count", "ras/features", "ras/gpu_vram_bad_pages", "pcie_replay_count", "current_link_speed",
     "current_link_width", "max_link_speed", "max_link_width",
 )  # fmt: skip
-# These values are cached, so reading them does not wake a sleeping card.
-_RARE_FILES = (
+# The driver caches the contents of these files, so reading them does not wake a sleeping card.
+_INVENTORY_FILES = (
     "vendor", "device", "product_name", "unique_id", "serial_number", "vbios_version", "numa_node",
     "current_compute_partition", "current_memory_partition",
 )  # fmt: skip
 
 
 def _card_paths(*names: str) -> tuple[str, ...]:
-    return tuple(f"/sys/bus/pci/drivers/{driver}/*:*:*.*/{name}" for driver in DRIVERS for name in names)
+    return tuple(f"/sys/bus/pci/drivers/{driver}/*:*:*.*/{name}" for driver in VENDORS_BY_DRIVER for name in names)
 
 
 def _node_paths(*names: str) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ _POLLS = (
         name="readings",
         request=Files(
             globs=(*_card_paths(*_FAST_FILES), *_node_paths("properties")),
-            links=tuple(f"/sys/bus/pci/drivers/{driver}/*:*:*.*" for driver in DRIVERS),
+            links=tuple(f"/sys/bus/pci/drivers/{driver}/*:*:*.*" for driver in VENDORS_BY_DRIVER),
             binary=_card_paths("gpu_metrics"),
             skip_when=_SKIP_WHEN_SUSPENDED,
         ),
@@ -84,9 +84,9 @@ _POLLS = (
         name="facts",
         request=Files(
             globs=(
-                *_card_paths(*_RARE_FILES),
+                *_card_paths(*_INVENTORY_FILES),
                 *_node_paths("gpu_id", "properties", "mem_banks/*/properties"),
-                *(f"/sys/module/{driver}/version" for driver in DRIVERS),
+                *(f"/sys/module/{driver}/version" for driver in VENDORS_BY_DRIVER),
             )
         ),
         tier="inventory",
@@ -109,8 +109,8 @@ def parse(capture: Capture) -> Report:
 
 
 def _report_on(outputs: Sequence[Output]) -> Report:
-    tree, draft = tree_of(outputs), Draft("amd")
-    nodes = nodes_of(tree)
+    tree, draft = build_tree(outputs), Draft("amd")
+    nodes = parse_nodes(tree)
     awake_cards = read_cards(tree, draft)
     read_nodes(nodes, awake_cards, draft)
     read_processes(tree, nodes, draft)

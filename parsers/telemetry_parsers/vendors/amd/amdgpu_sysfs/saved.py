@@ -11,7 +11,7 @@ from telemetry_parsers.text.answers import failed
 from telemetry_parsers.text.echoes import without_prefix
 from telemetry_parsers.text.lines import MAX_LINES, Line, lines, quote
 from telemetry_parsers.text.tool_marks import foreign_tool
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import is_card_folder, is_expected_path, tree_of
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import build_tree, is_card_folder, is_expected_path
 
 _HEADING = re.compile(r"##? (\S{1,400})\s{0,4}\Z")
 # head, tail, more and `find -print` print each file's path on a line above the file.
@@ -50,7 +50,7 @@ _ERROR_NUMBERS: Mapping[str, int] = {
 
 
 def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
-    """Return the files in a capture or saved text. On failure, return a report instead."""
+    """Return the files in a capture or in saved text. If there are none, return a report instead."""
     texts = [output for output in outputs if not output.name.startswith("/sys/") and output.data is None]
     if not texts:
         return list(outputs)
@@ -63,9 +63,9 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
         saved_files = _saved_files_of_cards(unprefixed_lines)
     if saved_files:
         return saved_files
-    origin = next((tool for output in texts if (tool := foreign_tool(output.text, source)) is not None), None)
-    if origin is not None:
-        return Report("not_mine", problems=(Problem("text", f"this is output of {origin}, not driver files"),))
+    tool = next((name for output in texts if (name := foreign_tool(output.text, source)) is not None), None)
+    if tool is not None:
+        return Report("not_mine", problems=(Problem("text", f"this is output of {tool}, not driver files"),))
     first_line = next((line for line in text.splitlines() if line.strip()), "")
     problem = (
         "no output"
@@ -76,14 +76,14 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
 
 
 def _saved_files_of_cards(text_lines: Sequence[Line]) -> list[Output]:
-    """Return the files in saved output if any describes a card or KFD node, else []."""
+    """Return the files in saved output if any file is that of a card or KFD node, else []."""
     files = [output for output in _saved_files(text_lines) if not is_card_folder(output.name)]
-    tree = tree_of(files)
+    tree = build_tree(files)
     return files if tree.nodes or any(card.vendor for card in tree.cards.values()) else []
 
 
 def _saved_files(lines: Sequence[Line]) -> list[Output]:
-    """Return the files in saved output. Among the known formats, choose the one that yields the most files."""
+    """Return the files in saved output. The format that yields the most files is used."""
     errors: dict[str, int] = {}
     other_lines = []
     for line in lines:
@@ -92,7 +92,8 @@ def _saved_files(lines: Sequence[Line]) -> list[Output]:
             errors[match[1]] = _ERROR_NUMBERS[match[2]]
         else:
             other_lines.append(line)
-    files = max((read(other_lines) for read in (_read_ttar, _read_sections, _read_grep, _read_session)), key=len)
+    formats = (_read_ttar, _read_files_below_paths, _read_grep_output, _read_shell_session)
+    files = max((read_format(other_lines) for read_format in formats), key=len)
     readable_files = [output for output in files if output.name not in errors or output.text.strip()]
     paths = {output.name for output in readable_files}
     return readable_files + [Output(path, status=status) for path, status in errors.items() if path not in paths]
@@ -116,7 +117,7 @@ def _read_ttar(lines: Sequence[Line]) -> list[Output]:
     return files
 
 
-def _read_sections(lines: Sequence[Line]) -> list[Output]:
+def _read_files_below_paths(lines: Sequence[Line]) -> list[Output]:
     files: list[tuple[str, list[str]]] = []
     for line in lines:
         path = _path_in(line)
@@ -140,7 +141,7 @@ def _path_in(line: Line) -> str | None:
     return path[1] if is_expected_path(path[1]) else None
 
 
-def _read_grep(lines: Sequence[Line]) -> list[Output]:
+def _read_grep_output(lines: Sequence[Line]) -> list[Output]:
     files: dict[str, list[str]] = {}
     for line in lines:
         match = _GREP_LINE.match(line.text)
@@ -149,16 +150,16 @@ def _read_grep(lines: Sequence[Line]) -> list[Output]:
     return [Output(path, text="\n".join(body), status=0) for path, body in files.items()]
 
 
-def _read_session(lines: Sequence[Line]) -> list[Output]:
+def _read_shell_session(lines: Sequence[Line]) -> list[Output]:
     files: list[tuple[str, list[str]]] = []
-    is_open = False
+    is_output = False
     for line in lines:
         command = _CAT_COMMAND.match(line.text) if "cat " in line.text else None
         if command is not None:
             files.append((command[1], []))
-            is_open = True
+            is_output = True
         elif _PROMPT.match(line.text) is not None:
-            is_open = False
-        elif is_open and line.ended and line.text.strip():
+            is_output = False
+        elif is_output and line.ended and line.text.strip():
             files[-1][1].append(line.text)
     return [Output(path, text="\n".join(body), status=0) for path, body in files]

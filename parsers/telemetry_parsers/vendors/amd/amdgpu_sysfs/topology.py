@@ -9,8 +9,8 @@ from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Output, Problem, Process
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.cards import read_partition
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import VENDORS, CardFiles, Tree
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.cards import read_partition_metrics
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import VENDORS_BY_PCI_ID, CardFiles, Tree
 
 _BANKS = "mem_banks/"
 
@@ -55,24 +55,24 @@ class _RawNode:
         return self.values.get("unique_id", 0)
 
     @property
-    def function(self) -> int:
+    def partition_or_function(self) -> int:
         """Return the partition number or, if it is 0, the PCI function."""
         location = self.values["location_id"]
         return (location >> 28 & 0xF) or (location & 0x7)
 
 
-def nodes_of(tree: Tree) -> list[Node]:
-    """Return the nodes of cards and partitions, without those of CPUs."""
+def parse_nodes(tree: Tree) -> list[Node]:
+    """Return the KFD nodes of cards and partitions. The nodes of CPUs are omitted."""
     nodes_by_slot: dict[tuple[int, int], list[_RawNode]] = {}
-    for node in _compute_nodes(tree):
+    for node in _gpu_nodes(tree):
         if "location_id" in node.values:
             nodes_by_slot.setdefault(node.slot, []).append(node)
-    nodes = [node for slot_nodes in nodes_by_slot.values() for node in _nodes_by_card(slot_nodes)]
+    nodes = [node for slot_nodes in nodes_by_slot.values() for node in _build_nodes_of_slot(slot_nodes)]
     return sorted(nodes, key=lambda node: node.number)
 
 
 def node_problems(tree: Tree) -> list[Problem]:
-    """Return a problem for each node whose text is truncated or contains two nodes."""
+    """Return a problem for each missing key of a node, and for each text that contains two nodes."""
     nodes = [node for number, files in sorted(tree.nodes.items()) if (node := _parse_node(number, files)) is not None]
     keys = _REQUIRED_KEYS + (("unique_id",) if any("unique_id" in node.values for node in nodes) else ())
     missing_keys = [
@@ -89,27 +89,27 @@ def _has_two_nodes(output: Output | None) -> bool:
     return output is not None and output.text.count("simd_count ") > 1
 
 
-def _compute_nodes(tree: Tree) -> Iterator[_RawNode]:
+def _gpu_nodes(tree: Tree) -> Iterator[_RawNode]:
     for node_number, files in sorted(tree.nodes.items()):
         node = _parse_node(node_number, files)
         if node is not None and node.values.get("simd_count", 0) > 0:
             yield node
 
 
-def _nodes_by_card(slot_nodes: Sequence[_RawNode]) -> Iterator[Node]:
-    """Yield the nodes in one slot, card by card."""
-    cards: dict[int, list[_RawNode]] = {}
-    for node in sorted(slot_nodes, key=lambda node: node.function):
-        cards.setdefault(node.unique_id, []).append(node)
-    if len(cards) > 1:
-        cards.pop(0, None)
-    for nodes in cards.values():
+def _build_nodes_of_slot(slot_nodes: Sequence[_RawNode]) -> Iterator[Node]:
+    """Yield the nodes of all cards in one PCI slot. A card's nodes are numbered as partitions."""
+    nodes_by_unique_id: dict[int, list[_RawNode]] = {}
+    for node in sorted(slot_nodes, key=lambda node: node.partition_or_function):
+        nodes_by_unique_id.setdefault(node.unique_id, []).append(node)
+    if len(nodes_by_unique_id) > 1:
+        nodes_by_unique_id.pop(0, None)  # the card of a node without an id is unknown
+    for nodes in nodes_by_unique_id.values():
         for index, node in enumerate(nodes):
             yield _build_node(node, nodes[0], str(index) if index else None, is_partitioned=len(nodes) > 1)
 
 
 def _parse_node(number: int, files: Mapping[str, Output]) -> _RawNode | None:
-    """Return a node's values, or None if it has no values."""
+    """Return the node in these files, or None if `properties` has no values."""
     values = _numbers_in(files.get("properties"))
     if not values:
         return None
@@ -133,7 +133,7 @@ def _numbers_in(output: Output | None) -> dict[str, int]:
 
 
 def _parse_uint64(text: str) -> int | None:
-    """Return a number of up to 64 bits, or None."""
+
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
 
@@ -147,22 +147,22 @@ def _build_node(node: _RawNode, first_node: _RawNode, partition: str | None, *, 
     used = node.used_bytes if bank and not is_partitioned else None
     return Node(
         number=node.number,
-        vendor=VENDORS.get(f"0x{values.get('vendor_id', 0):04x}", "amd"),
+        vendor=VENDORS_BY_PCI_ID.get(f"0x{values.get('vendor_id', 0):04x}", "amd"),
         bus_id=f"{values.get('domain', 0):04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 0x7}",
         partition=partition,
         is_partitioned=is_partitioned,
         gpu_id=node.gpu_id,
         compute_units=simds / simds_per_unit if simds_per_unit and simds % simds_per_unit == 0 else None,
-        max_clock_megahertz=_float_unless_zero(values.get("max_engine_clk_fcompute")),
-        memory_total_bytes=_float_unless_zero(bank.get("size_in_bytes")),
+        max_clock_megahertz=_float_or_none(values.get("max_engine_clk_fcompute")),
+        memory_total_bytes=_float_or_none(bank.get("size_in_bytes")),
         memory_used_bytes=None if used is None else float(used),
         unique_id=f"{node.unique_id:016x}" if node.unique_id else None,
         facts=tuple(sorted(_node_facts(node).items())),
     )
 
 
-def _float_unless_zero(number: int | None) -> float | None:
-    return float(number) if number else None
+def _float_or_none(number: int | None) -> float | None:
+    return float(number) if number else None  # 0 means unknown
 
 
 def _node_facts(node: _RawNode) -> dict[str, str]:
@@ -184,20 +184,22 @@ _MEGAHERTZ = 1e6
 
 
 def read_nodes(nodes: Sequence[Node], awake_cards: Mapping[str, CardFiles], draft: Draft) -> None:
-    """Add each node's facts, readings and partition to the card at the node's address."""
+    """Add each node's facts and readings to the card at its address. Add its partition, if any, as a device."""
     positions = {device.bus_id: position for position, device in enumerate(draft.devices()) if device.bus_id}
     kfd_only_addresses = {node.bus_id for node in nodes if node.bus_id not in positions}
     for node in nodes:
         position = _position_of(node, positions, draft)
         if position is None:
             continue
-        draft.replace_device(position, _with_facts(draft.device_at(position), node))
+        draft.replace_device(position, _with_node_facts(draft.device_at(position), node))
         if node.bus_id in kfd_only_addresses or node.bus_id in awake_cards:
             _add_reading(draft, position, "compute_units", node.compute_units)
         if node.bus_id in kfd_only_addresses:
-            _read_without_files(node, position, draft)
+            _read_kfd_readings(node, position, draft)
         if node.partition is not None:
-            _read_partition(node, node.partition, position, awake_cards.get(node.bus_id), draft)
+            _add_reading(draft, position, "memory_total_bytes", node.memory_total_bytes)
+            if node.bus_id in awake_cards:
+                read_partition_metrics(position, node.partition, awake_cards[node.bus_id], draft)
 
 
 def _position_of(node: Node, positions: dict[str, int], draft: Draft) -> int | None:
@@ -209,13 +211,7 @@ def _position_of(node: Node, positions: dict[str, int], draft: Draft) -> int | N
     return positions[node.bus_id]
 
 
-def _read_partition(node: Node, partition: str, position: int, card: CardFiles | None, draft: Draft) -> None:
-    _add_reading(draft, position, "memory_total_bytes", node.memory_total_bytes)
-    if card is not None:
-        read_partition(position, partition, card, draft)
-
-
-def _read_without_files(node: Node, position: int, draft: Draft) -> None:
+def _read_kfd_readings(node: Node, position: int, draft: Draft) -> None:
     """Store KFD's readings of a card whose driver files are missing."""
     if node.max_clock_megahertz is not None:
         draft.add_reading(reading(position, "clock_max_hertz", node.max_clock_megahertz * _MEGAHERTZ, "graphics"))
@@ -233,13 +229,13 @@ def _create_device(node: Node, parent: int | None) -> Device:
     return Device(node.vendor, uuid=node.unique_id, bus_id=node.bus_id, partition=node.partition, parent=parent)
 
 
-def _with_facts(device: Device, node: Node) -> Device:
+def _with_node_facts(device: Device, node: Node) -> Device:
     facts = {**dict(node.facts), **dict(device.facts)}
     return replace(device, uuid=device.uuid or node.unique_id, facts=tuple(sorted(facts.items())))
 
 
 def read_processes(tree: Tree, nodes: Iterable[Node], draft: Draft) -> None:
-    """Add the processes with memory on a node, and each node's process count."""
+    """Add the processes that use memory of a node, and each device's process count."""
     if not tree.lists_processes:
         return
     positions = {(device.bus_id, device.partition): position for position, device in enumerate(draft.devices())}

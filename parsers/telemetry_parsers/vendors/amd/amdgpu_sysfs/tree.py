@@ -8,37 +8,36 @@ from collections.abc import Iterable, Mapping
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Output
 
-# Only cards of these drivers are read.
-DRIVERS: Mapping[str, str] = {"amdgpu": "amd", "hydcu": "hygon", "hycu": "hygon"}
-VENDORS: Mapping[str, str] = {"0x1002": "amd", "0x1d94": "hygon"}
+VENDORS_BY_DRIVER: Mapping[str, str] = {"amdgpu": "amd", "hydcu": "hygon", "hycu": "hygon"}
+VENDORS_BY_PCI_ID: Mapping[str, str] = {"0x1002": "amd", "0x1d94": "hygon"}
 # Display controllers, accelerators and coprocessors. The bridges and audio devices of cards have other classes.
-_CLASSES = ("0x03", "0x12", "0x0b40")
-# The prefixes of file names that only these drivers have.
+_PCI_CLASSES = ("0x03", "0x12", "0x0b40")
+# Prefixes of file names that only these drivers create.
 _UNIQUE_PREFIXES = ("gpu_busy_percent", "mem_info_", "pp_dpm_", "gpu_metrics", "chip_power_average", "unique_id")
 
 _ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
-_DRM = re.compile(r"(?:(.{0,200})/)?card([0-9]{1,4})/device(?:/(.{1,120}))?\Z")
-_PCI = re.compile(rf"(.{{0,200}})/({_ADDRESS})(?:/(.{{1,120}}))?\Z")
-_DRIVER = re.compile(r"(?:.{0,200}/)?drivers/([a-z]{1,12})\Z")
-_NODE = re.compile(
+_DRM_PATH = re.compile(r"(?:(.{0,200})/)?card([0-9]{1,4})/device(?:/(.{1,120}))?\Z")
+_PCI_PATH = re.compile(rf"(.{{0,200}})/({_ADDRESS})(?:/(.{{1,120}}))?\Z")
+_DRIVER_FOLDER = re.compile(r"(?:.{0,200}/)?drivers/([a-z]{1,12})\Z")
+_NODE_FILE = re.compile(
     r"(?:.{0,200}/)?nodes/([0-9]{1,4})/(gpu_id|properties|mem_banks/[0-9]{1,3}/(?:properties|used_memory))\Z"
 )
-_PROCESS = re.compile(r"(?:.{0,200}/)?kfd/proc/([0-9]{1,10})/vram_([0-9]{1,10})\Z")
-_PROCESSES = re.compile(r"(?:.{0,200}/)?kfd/proc\Z")
-_VERSION = re.compile(r"(?:.{0,200}/)?module/([a-z]{1,12})/version\Z")
-_SLOT = re.compile(rf"^PCI_SLOT_NAME=({_ADDRESS})$", re.MULTILINE)
-_PCI_ID = re.compile(r"^PCI_ID=([0-9A-Fa-f]{4}):", re.MULTILINE)
-_DRIVER_NAME = re.compile(r"^DRIVER=([a-z]{1,12})$", re.MULTILINE)
-_HWMON = re.compile(r"hwmon/hwmon[0-9]{1,4}/(.{1,60})\Z")
+_PROCESS_FILE = re.compile(r"(?:.{0,200}/)?kfd/proc/([0-9]{1,10})/vram_([0-9]{1,10})\Z")
+_PROCESS_LIST_FOLDER = re.compile(r"(?:.{0,200}/)?kfd/proc\Z")
+_VERSION_FILE = re.compile(r"(?:.{0,200}/)?module/([a-z]{1,12})/version\Z")
+_UEVENT_ADDRESS = re.compile(rf"^PCI_SLOT_NAME=({_ADDRESS})$", re.MULTILINE)
+_UEVENT_PCI_ID = re.compile(r"^PCI_ID=([0-9A-Fa-f]{4}):", re.MULTILINE)
+_UEVENT_DRIVER = re.compile(r"^DRIVER=([a-z]{1,12})$", re.MULTILINE)
+_HWMON_FILE = re.compile(r"hwmon/hwmon[0-9]{1,4}/(.{1,60})\Z")
 
 
 @dataclass(slots=True)
 class CardFiles:
-    """The files of one card, by their path relative to the card's folder."""
+    """The files of one card by path. Paths are relative to the card's folder, or to its hwmon folder."""
 
     driver: str = ""
     bus_id: str = ""
-    number: int | None = None
+    number: int | None = None  # as in `/sys/class/drm/card0`
     has_folder: bool = False
     files: dict[str, Output] = field(default_factory=dict)
 
@@ -55,29 +54,29 @@ class CardFiles:
     @property
     def module(self) -> str:
         """Return the name of the driver's kernel module, or an empty string."""
-        driver_link = _DRIVER_NAME.search(self.text("uevent"))
-        return self.driver or (driver_link[1] if driver_link else "")
+        match = _UEVENT_DRIVER.search(self.text("uevent"))
+        return self.driver or (match[1] if match else "")
 
     @property
     def vendor(self) -> str:
         """Return the vendor, or an empty string if unknown."""
         vendor_id = self.text("vendor") or self._uevent_vendor()
         if vendor_id:
-            return VENDORS.get(vendor_id, "") if self._is_accelerator() else ""
+            return VENDORS_BY_PCI_ID.get(vendor_id, "") if self._is_accelerator() else ""
         if self.text("chip_power_average"):
             return "hygon"
         if self.module:
-            return DRIVERS.get(self.module, "")
+            return VENDORS_BY_DRIVER.get(self.module, "")
         return "amd" if self._has_unique_file() else ""
 
     def _uevent_vendor(self) -> str:
-        match = _PCI_ID.search(self.text("uevent"))
+        match = _UEVENT_PCI_ID.search(self.text("uevent"))
         return f"0x{match[1].lower()}" if match else ""
 
     def _is_accelerator(self) -> bool:
         code = self.text("class")
         if code:
-            return code.startswith(_CLASSES)
+            return code.startswith(_PCI_CLASSES)
         return self.number is not None or bool(self.driver) or self._has_unique_file()
 
     def _has_unique_file(self) -> bool:
@@ -86,22 +85,23 @@ class CardFiles:
 
 @dataclass(slots=True)
 class Tree:
-    """The files of a capture by card, node and process."""
+    """The files of a capture by card (PCI address), KFD node (number) and process (PID, GPU id)."""
 
     cards: dict[str, CardFiles] = field(default_factory=dict)
     nodes: dict[int, dict[str, Output]] = field(default_factory=dict)
     processes: dict[tuple[int, str], Output] = field(default_factory=dict)
     lists_processes: bool = False
-    versions: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)  # driver versions by kernel module
 
 
-def tree_of(outputs: Iterable[Output]) -> Tree:
+def build_tree(outputs: Iterable[Output]) -> Tree:
     """Group the files of a capture by card, KFD node and process."""
+
     tree = Tree()
     for output in outputs:
         _add_file(tree, output)
     for card_key, card in list(tree.cards.items()):
-        slot = _SLOT.search(card.text("uevent"))
+        slot = _UEVENT_ADDRESS.search(card.text("uevent"))
         if not card.bus_id and slot is not None:
             _set_address(tree, card_key, slot[1].lower())
     return tree
@@ -109,13 +109,13 @@ def tree_of(outputs: Iterable[Output]) -> Tree:
 
 def is_card_folder(path: str) -> bool:
     """Return whether a path is the folder of a card."""
-    match = _DRM.match(path) or _PCI.match(path)
+    match = _DRM_PATH.match(path) or _PCI_PATH.match(path)
     return match is not None and match[3] is None
 
 
 def is_expected_path(path: str) -> bool:
     """Return whether this is the path of a card, KFD node, process or driver version file."""
-    patterns = (_DRM, _PCI, _NODE, _PROCESS, _VERSION)
+    patterns = (_DRM_PATH, _PCI_PATH, _NODE_FILE, _PROCESS_FILE, _VERSION_FILE)
     return any(pattern.match(path) is not None for pattern in patterns)
 
 
@@ -134,27 +134,27 @@ def _add_file(tree: Tree, output: Output) -> None:
 
 def _add_card_file(tree: Tree, output: Output) -> bool:
     """Store a file of a card. Return False for any other file."""
-    drm = _DRM.match(output.name) if "/device" in output.name else None  # a fast check; most names are PCI paths
-    pci = _PCI.match(output.name if drm is None else drm[1] or "")
+    drm = _DRM_PATH.match(output.name) if "/device" in output.name else None  # a fast check; most names are PCI paths
+    pci = _PCI_PATH.match(output.name if drm is None else drm[1] or "")
     if drm is not None:
         _store_file(_card_files(tree, pci[2].lower() if pci else "", int(drm[2])), drm[3], output)
     elif pci is not None:
         card = _card_files(tree, pci[2].lower(), None)
-        driver = _DRIVER.match(pci[1])
+        driver = _DRIVER_FOLDER.match(pci[1])
         card.driver = driver[1] if driver else card.driver
         _store_file(card, pci[3], output)
     return drm is not None or pci is not None
 
 
 def _add_kfd_file(tree: Tree, output: Output) -> None:
-    if (node := _NODE.match(output.name)) is not None:
+    if (node := _NODE_FILE.match(output.name)) is not None:
         tree.nodes.setdefault(int(node[1]), {})[node[2]] = output
-    elif (process := _PROCESS.match(output.name)) is not None:
+    elif (process := _PROCESS_FILE.match(output.name)) is not None:
         tree.lists_processes = True
         tree.processes[int(process[1]), process[2]] = output
-    elif _PROCESSES.match(output.name) is not None:
+    elif _PROCESS_LIST_FOLDER.match(output.name) is not None:
         tree.lists_processes = True
-    elif (version := _VERSION.match(output.name)) is not None and not output.status:
+    elif (version := _VERSION_FILE.match(output.name)) is not None and not output.status:
         tree.versions[version[1]] = output.text.strip()
 
 
@@ -168,5 +168,5 @@ def _store_file(card: CardFiles, name: str | None, output: Output) -> None:
     if name is None:
         card.has_folder = card.has_folder or not output.status
         return
-    sensor = _HWMON.match(name)
+    sensor = _HWMON_FILE.match(name)
     card.files[sensor[1] if sensor else name] = output

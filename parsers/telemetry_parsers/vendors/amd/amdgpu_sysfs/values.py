@@ -12,15 +12,15 @@ from telemetry_parsers.reports.targets import Target, metric, parsed, value_of
 
 # The driver returns these errors for unsupported files.
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENXIO, errno.ENOSYS})
-# EPERM is not among them, because amdgpu returns it to all users while a card sleeps or is reset
+# EPERM is not in this set, because amdgpu returns it to all users while a card sleeps or is reset
 # (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14).
 _FORBIDDEN = frozenset({errno.EACCES})
 _CURRENT_LEVEL = re.compile(r"([0-9S]{1,3}): {0,2}(\S.{0,60}?) ?\*\Z")
 _LEVEL = re.compile(r"([0-9]{1,3}): {0,2}([0-9]{1,6} ?[MGk]?[Hh]z)\b")
-_LINK = re.compile(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?\Z")
+_LINK_SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?\Z")
 _ERROR_COUNT = re.compile(r"(ue|ce|de):(?: {0,4}([0-9]{1,20}))?\Z")
 _FEATURE_MASK = re.compile(r"feature mask: 0x([0-9a-f]{1,16})(?: |\Z)")
-_PAGE = re.compile(r"0x[0-9a-f]{8,16} : 0x[0-9a-f]{8,16} : ([RPF])\Z")
+_PAGE_LINE = re.compile(r"0x[0-9a-f]{8,16} : 0x[0-9a-f]{8,16} : ([RPF])\Z")
 
 
 def absence_of(output: Output) -> Absent | None:
@@ -39,9 +39,9 @@ def value_in(output: Output, target: Target) -> Value:
     return Absent.NOT_UNDERSTOOD if value is None else value
 
 
-def _read_link_generation(text: str, _unit: str) -> Value:
+def _parse_link_generation(text: str, _unit: str) -> Value:
     """Return the generation: 4 for `16.0 GT/s PCIe`, an `Absent` value for `Unknown`."""
-    match = _LINK.match(text)
+    match = _LINK_SPEED.match(text)
     if match is not None:
         return units.pcie_generation(match[1])
     return units.placeholder(text.removesuffix(" speed")) or Absent.NOT_UNDERSTOOD
@@ -57,7 +57,7 @@ def current_clock(text: str) -> Value:
 
 
 def highest_clock(text: str) -> Value:
-    """Return the clock of the highest level."""
+    """Return the clock of the highest level, or an `Absent` value, for example if there is only one level."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("S:")]
     levels = [match for line in lines if (match := _LEVEL.match(line))]
     if len(levels) < len(lines) and levels:
@@ -73,15 +73,15 @@ def error_counts(text: str) -> Mapping[str, Value]:
     return {match[1]: units.number(match[2] or "") for match in matches if match is not None}
 
 
-def _read_ecc_mode(text: str, _unit: str) -> Value:
+def _parse_ecc_mode(text: str, _unit: str) -> Value:
     """Return whether RAS is active for the memory controllers (umc, the first bit)."""
     match = _FEATURE_MASK.match(text)
     return float(int(match[1], 16) & 1) if match else Absent.NOT_UNDERSTOOD
 
 
-def page_counts(text: str) -> tuple[float, float] | None:
-    """Return the number of retired pages and whether pages are pending, or None for unreadable text."""
-    matches = [_PAGE.match(line.strip()) for line in text.splitlines() if line.strip()]
+def parse_bad_pages(text: str) -> tuple[float, float] | None:
+    """Return (number of retired pages, 1 if pages are pending else 0), or None for an invalid text."""
+    matches = [_PAGE_LINE.match(line.strip()) for line in text.splitlines() if line.strip()]
     states = [match[1] for match in matches if match is not None]
     if not states or len(states) != len(matches):
         return None
@@ -114,16 +114,16 @@ TARGETS_BY_FILE: Mapping[str, Target] = {
     "power1_input": metric("power_instant_watts", unit="uW"),
     # Hygon's driver has this file instead of hwmon. The values on an 8-card host were clearly in watts.
     "chip_power_average": metric("power_average_watts", unit="W"),
-    "ras/features": parsed("ecc_enabled", _read_ecc_mode),
+    "ras/features": parsed("ecc_enabled", _parse_ecc_mode),
     "fan1_input": metric("fan_rpm"),
     "pcie_replay_count": metric("pcie_replays_total"),
-    "current_link_speed": parsed("pcie_link_generation", _read_link_generation),
-    "max_link_speed": parsed("pcie_link_generation_max", _read_link_generation),
+    "current_link_speed": parsed("pcie_link_generation", _parse_link_generation),
+    "max_link_speed": parsed("pcie_link_generation_max", _parse_link_generation),
     "current_link_width": _link_width_target("pcie_link_width"),
     "max_link_width": _link_width_target("pcie_link_width_max"),
 }
 TEMPERATURE = metric("temperature_celsius", unit="mC")
-# Maps the suffix of each file with a temperature limit to its target.
+# Maps the suffix of each file with a temperature limit to the limit's metric.
 LIMIT_TARGETS: Mapping[str, Target] = {
     "crit": _limit_target("temperature_critical_celsius", "mC"),
     "emergency": _limit_target("temperature_shutdown_celsius", "mC"),
@@ -136,14 +136,14 @@ CLOCK_FILES: Mapping[str, str] = {
     "pp_dpm_fclk": "fabric",
     "pp_dpm_vclk": "video",
 }
-# hwmon's first two clocks, sclk and mclk, are used if no clock level is marked by a star.
+# The graphics and memory clocks in hwmon, used if no level in the files above is marked by a star.
 HWMON_CLOCK_TARGETS: Mapping[str, Target] = {
     "freq1_input": metric("clock_hertz", "graphics", unit="Hz"),
     "freq2_input": metric("clock_hertz", "memory", unit="Hz"),
 }
 # The kernel documents these labels. The north bridge of an APU is usually called SoC.
 RAIL_LABELS: Mapping[str, str] = {"vddgfx": "graphics", "vddnb": "soc", "vddboard": "board"}
-_SENSORS: Mapping[str, str] = {"mem": "memory"}
+_SENSOR_NAMES: Mapping[str, str] = {"mem": "memory"}
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
 
@@ -156,4 +156,4 @@ def label_word(text: str) -> str:
 def sensor_label(label: str, sensor_number: int) -> str:
     """Return the sensor's label, by default `edge` for the first sensor."""
     word = label_word(label)
-    return _SENSORS.get(word, word) or ("edge" if sensor_number == 1 else f"temp{sensor_number}")
+    return _SENSOR_NAMES.get(word, word) or ("edge" if sensor_number == 1 else f"temp{sensor_number}")
