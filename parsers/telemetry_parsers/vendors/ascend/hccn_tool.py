@@ -27,7 +27,7 @@ LINK_STATES: Mapping[str, float] = {"up": 1.0, "down": 0.0}
 _LINK_KEY = "link status"
 # Chips up to Ascend 910 print `[devid 0]` before this key. A 950 prints the port below this key.
 _FLAPS_KEY = "link up count"
-# Counters of chips up to Ascend 910. One answer contains all of them.
+# Counters of chips up to Ascend 910. A complete answer contains all of these counters.
 _ROCE_COUNTERS: Mapping[str, Target] = {
     "mac_rx_fcs_err_pkt_num": metric("link_crc_errors_total"),
     "roce_new_pkt_rty_num": metric("link_replay_errors_total"),
@@ -43,7 +43,7 @@ _PORT_COUNTERS: Mapping[str, Target] = {
 }
 COUNTERS: Mapping[str, Target] = {_FLAPS_KEY: metric("link_recovery_errors_total"), **_ROCE_COUNTERS, **_PORT_COUNTERS}
 _STATISTICS = "packet statistics"
-# Maps each flag to the metric that a complete answer contains.
+# Maps each flag to the metric that a complete answer contains, if any.
 METRICS_BY_FLAG: Mapping[str, str] = {
     "-link": "link_up",
     "-dev_info": "link_up",
@@ -52,10 +52,11 @@ METRICS_BY_FLAG: Mapping[str, str] = {
     "-net_health": "",
     "-speed": "",
 }
-_KEYS_WITH_FLAPS = frozenset({"current time", "link change records", "link down count"})
+# Keys that are printed in the same answer as the number of flaps.
+_KEYS_BESIDE_FLAPS = frozenset({"current time", "link change records", "link down count"})
 _FACTS: Mapping[str, str] = {"speed": "link_speed", "net health status": "net_health"}
 _PORT_KEY = "port_id"
-# Titles of lists. Unknown keys below these titles are not reported.
+# Titles of lists. An unknown key below such a title is not reported.
 _LIST_TITLES = ("link change records", _STATISTICS, "optical info", "routing table", "netdev status", "dl-bit_err")
 _IGNORED_KEYS = frozenset(
     {
@@ -104,19 +105,19 @@ _NUMBER_TABLE = TableShape(
     patterns={"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER},
     first_heading="npu",
 )
-# The draft's key for the only device of an answer, whose number may be printed after the readings.
+# The draft's key for the device. An answer is about one device, whose number may be printed after the readings.
 _DEVICE_KEY = "device"
 
 
 def answers_in(run: Run) -> list[Run]:
-    """Return one answer for each device in the output."""
+    """Split the output of a command. Each answer is about one device."""
     answers: list[list[Line]] = [[]]
-    device = units.integer(run.value_of("-i"))
+    device_index = units.integer(run.value_of("-i"))
     for line in run.lines:
         prefix = _DEVICE_PREFIX.match(line.text)
-        if prefix is not None and device is not None and int(prefix[1]) != device:
+        if prefix is not None and device_index is not None and int(prefix[1]) != device_index:
             answers.append([])
-        device = int(prefix[1]) if prefix else device
+        device_index = int(prefix[1]) if prefix else device_index
         answers[-1].append(line)
     return [Run(run.arguments, tuple(lines)) for lines in answers if lines]
 
@@ -141,16 +142,16 @@ def _text_if_number(text: str) -> str:
 @dataclass(slots=True)
 class _AnswerReader:
     draft: Draft
-    device: int | None
+    device_index: int | None
     port: Port
     is_understood: bool = False
-    is_listing: bool = False
+    is_in_list: bool = False
     has_several_devices: bool = False
     printed_keys: set[str] = field(default_factory=set)
 
     def read_line(self, line: Line) -> None:
         prefix = _DEVICE_PREFIX.match(line.text)
-        self.device = int(prefix[1]) if prefix else self.device
+        self.device_index = int(prefix[1]) if prefix else self.device_index
         text = (line.text[prefix.end() :] if prefix else line.text).strip()
         if text and not line.ended:
             self.draft.add_problem(line.where, CUT_LINE)
@@ -161,13 +162,13 @@ class _AnswerReader:
         name, colon, value = text.partition(":")
         key = " ".join(name.lower().split())
         bare_key = key.strip("- ")
-        if bare_key in self.printed_keys & _IGNORED_KEYS and not self.is_listing:
+        if bare_key in self.printed_keys & _IGNORED_KEYS and not self.is_in_list:
             self.draft.add_problem(
                 line.where, f"{quote(key)} is repeated, so a command line between two answers is missing"
             )
         self.printed_keys.add(bare_key)
         if bare_key in _LIST_TITLES:
-            self.is_understood = self.is_listing = True
+            self.is_understood = self.is_in_list = True
         elif colon and not key and value.strip():
             self.draft.add_problem(line.where, value_without_key(text))
         elif colon and key and "|" not in text and not is_rule(text):
@@ -184,7 +185,7 @@ class _AnswerReader:
             self._read_fact(_FACTS[key], value, line.where)
         elif key in _IGNORED_KEYS:
             self.is_understood = True
-        elif not self.is_listing:
+        elif not self.is_in_list:
             self.draft.add_unknown(key)
 
     def _read_port(self, value: str) -> None:
@@ -211,7 +212,7 @@ class _AnswerReader:
         self.draft.store(device, (fact(name),), value, where)
 
     def store_reading(self, target: Target, value: str, where: str) -> None:
-        """Store a reading, or report a repeated one."""
+        """Store a reading. A repeated reading is reported instead."""
         self.is_understood = True
         device = self.draft.device(_DEVICE_KEY)
         if self.draft.has_reading(device, target):
@@ -221,7 +222,7 @@ class _AnswerReader:
 
     def _report_repeated(self, where: str, name: str) -> None:
         """Report a repeated reading, which shows that command lines are missing."""
-        if self.device is not None:
+        if self.device_index is not None:
             self.draft.add_problem(
                 where, f"{name} is printed twice; the first value is kept, as the second may belong to another device"
             )
@@ -232,14 +233,14 @@ class _AnswerReader:
             )
 
     def finish_answer(self, flags: Sequence[str], where: str) -> None:
-        """Set the device's index, and report which readings are missing for these flags."""
-        if self.device is not None:
-            self.draft.set_index(self.draft.device(_DEVICE_KEY), self.device)
+        """Set the device's index. Report the metrics of `flags` that the answer does not contain."""
+        if self.device_index is not None:
+            self.draft.set_index(self.draft.device(_DEVICE_KEY), self.device_index)
         readings = self.draft.readings_of(self.draft.device(_DEVICE_KEY)) if self.draft.has_device(_DEVICE_KEY) else []
-        metrics = {METRICS_BY_FLAG[flag] for flag in flags if flag in METRICS_BY_FLAG} - {""}
-        if _KEYS_WITH_FLAPS & self.printed_keys:
-            metrics.add(COUNTERS[_FLAPS_KEY].key)
-        for key in sorted(metrics - {item.metric for item in readings}):
+        expected_metrics = {METRICS_BY_FLAG[flag] for flag in flags if flag in METRICS_BY_FLAG} - {""}
+        if _KEYS_BESIDE_FLAPS & self.printed_keys:
+            expected_metrics.add(COUNTERS[_FLAPS_KEY].key)
+        for key in sorted(expected_metrics - {item.metric for item in readings}):
             self.draft.add_problem(where, f"the answer has no {key}, so it is cut off or not understood")
         if self.printed_keys == {_STATISTICS}:
             self.draft.add_problem(where, "the statistics end after their title")
@@ -259,17 +260,17 @@ class _AnswerReader:
 
 def _read_tables(answer: _AnswerReader, lines: Sequence[Line]) -> None:
     """Read the port states (`-dev_info`), and the device, die and port in other tables."""
-    for cells, line in _rows(answer, lines, _PORT_TABLE):
+    for cells, line in _rows_in(answer, lines, _PORT_TABLE):
         label = Port(cells["udie id"], cells["port id"]).label
         answer.store_reading(switch("link_up", LINK_STATES, label), cells["link status"], line.where)
-    for cells, _ in _rows(answer, lines, _NUMBER_TABLE):
-        answer.device = int(cells["npu"]) if answer.device is None else answer.device
+    for cells, _ in _rows_in(answer, lines, _NUMBER_TABLE):
+        answer.device_index = int(cells["npu"]) if answer.device_index is None else answer.device_index
         answer.port = answer.port if answer.port.number else Port(cells["udie"], cells["port"])
         answer.is_understood = True
 
 
-def _rows(answer: _AnswerReader, lines: Sequence[Line], shape: TableShape) -> Iterator[tuple[dict[str, str], Line]]:
-    """Yield (cells by heading, line) for each complete row, and report a truncated table."""
+def _rows_in(answer: _AnswerReader, lines: Sequence[Line], shape: TableShape) -> Iterator[tuple[dict[str, str], Line]]:
+    """Yield (cells by heading, line) for each complete row. Report other rows and a truncated table."""
     table = read_table(lines, shape)
     for record in table.records:
         cells = {heading: value.text for heading, value in record.values.items()}
@@ -291,8 +292,8 @@ def _is_heading(line: Line, shape: TableShape) -> bool:
     return shape.first_heading in line.text.lower()
 
 
-def _missing_answer(run: Run) -> Problem | None:
-    """Return a problem if the command has neither an answer nor a printed error, else None."""
+def _find_missing_answer(run: Run) -> Problem | None:
+    """Return a problem if a command with a known flag printed neither an answer nor an error, else None."""
     lines = [line for line in run.lines if line.text.strip()]
     is_other_text = bool(lines) and ":" not in lines[0].text
     if not METRICS_BY_FLAG.keys() & set(run.arguments) or is_other_text or known_error_problems(run.lines, ERRORS):
@@ -312,7 +313,7 @@ _TOOL = Tool(
         TOOL,
         "an answer is read only if its command line names a device",
         answers_in,
-        _missing_answer,
+        _find_missing_answer,
     ),
 )
 _FOLDERS = ("/usr/local/Ascend/driver/tools", "/usr/local/bin", "/usr/bin")

@@ -20,7 +20,7 @@ _MAX_NAMED_SERVERS = 5
 # The maximum length of a host name (RFC 1035), the longest string in a table.
 _MAX_TEXT_LENGTH = 255
 _MAX_DEPTH = 32
-# A string without a closing quote extends to the end of the text, which keeps the search time linear.
+# Without a closing quote, a match extends to the end of the text. The search time therefore stays linear.
 _QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
 _DEPTH_CHANGES = {"[": 1, "{": 1, "]": -1, "}": -1}
@@ -50,7 +50,7 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class RankTable:
-    """All ranks of a job. They are used only if the status is `completed`."""
+    """All ranks of a job and their servers. Both are empty unless the status is `completed`."""
 
     version: str
     status: str
@@ -59,15 +59,15 @@ class RankTable:
 
 
 def read_rank_table(text: str) -> RankTable:
-    """Parse a rank table. Raise RankTableError with the invalid line or field."""
+    """Parse a rank table. Raise RankTableError if a line or field is invalid."""
     document = _JsonObject(_parse_json(text), "")
     version, status = document.text("version"), document.text("status")
     if status != COMPLETED:
         return RankTable(version, status)
     if version.startswith("1."):
-        ranks = tuple(_ranks_of_servers(document))
+        ranks = tuple(_read_version_1(document))
     elif version.startswith("2."):
-        ranks = tuple(_ranks_of_list(document))
+        ranks = tuple(_read_version_2(document))
     else:
         raise RankTableError(f"version: must be 1.0, 1.2 or 2.0, not {quote(version)}")
     servers = tuple(dict.fromkeys(rank.server for rank in ranks))
@@ -76,29 +76,31 @@ def read_rank_table(text: str) -> RankTable:
 
 
 def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") -> tuple[Rank, ...]:
-    """Return the ranks of `server_name` or, if it is empty, of the server that has one of `names`."""
+    """Return the ranks of one server. Select it by `server_name` or, if this is empty, by any of the node's `names`.
+
+    The only server of a table always matches `names`. Raise RankTableError if none or several of the servers match.
+    """
     servers = table.servers
     if server_name:
         matching_servers = [server for server in servers if server_name in (server.id, *server.names)]
     else:
-        lower = {name.lower() for name in names}
+        node_names = {name.lower() for name in names}
         matching_servers = [
-            server for server in servers if not lower.isdisjoint(name.lower() for name in (server.id, *server.names))
-        ]
-        matching_servers = matching_servers or (list(servers) if len(servers) == 1 else [])
+            server for server in servers if not node_names.isdisjoint(map(str.lower, (server.id, *server.names)))
+        ] or (list(servers) if len(servers) == 1 else [])
     if len(matching_servers) == 1 or not servers:
         return tuple(rank for rank in table.ranks if rank.server in matching_servers)
-    matches = "several" if matching_servers else "none"
+    match_count = "several" if matching_servers else "none"
     expected = f"rank_table_server {quote(server_name)}" if server_name else "this node"
     ids = ", ".join(quote(server.id) or "(unnamed)" for server in servers[:_MAX_NAMED_SERVERS])
     omitted = f" and {len(servers) - _MAX_NAMED_SERVERS} more" if len(servers) > _MAX_NAMED_SERVERS else ""
     raise RankTableError(
-        f"{expected} matches {matches} of the servers {ids}{omitted}; set rank_table_server to the node's id"
+        f"{expected} matches {match_count} of the servers {ids}{omitted}; set rank_table_server to the node's id"
     )
 
 
-def _ranks_of_servers(document: _JsonObject) -> Iterator[Rank]:
-    """Yield the ranks of version 1, which lists servers with their devices."""
+def _read_version_1(document: _JsonObject) -> Iterator[Rank]:
+    """Yield the ranks of a version 1 table, whose servers contain their devices."""
     servers = list(document.objects("server_list"))
     _check_count(document, "server_count", len(servers))
     for ordinal, entry in enumerate(servers):
@@ -108,16 +110,16 @@ def _ranks_of_servers(document: _JsonObject) -> Iterator[Rank]:
             yield Rank(device.number("rank_id"), device.number("device_id"), server)
 
 
-def _ranks_of_list(document: _JsonObject) -> Iterator[Rank]:
-    """Yield the ranks of version 2, which lists ranks."""
+def _read_version_2(document: _JsonObject) -> Iterator[Rank]:
+    """Yield the ranks of a version 2 table, whose ranks contain the ids of their servers."""
     entries = list(document.objects("rank_list"))
     _check_count(document, "rank_count", len(entries))
-    ordinals: dict[str, int] = {}
+    ordinals_by_id: dict[str, int] = {}
     for entry in entries:
         levels = list(entry.objects("level_list")) if entry.has("level_list") else []
         innermost_level = min(levels, key=lambda level: level.number("net_layer"), default=None)
         server_id = (innermost_level.text_or_none("net_instance_id") or "") if innermost_level else ""
-        server = Server(ordinals.setdefault(server_id, len(ordinals)), server_id)
+        server = Server(ordinals_by_id.setdefault(server_id, len(ordinals_by_id)), server_id)
         yield Rank(entry.number("rank_id"), entry.number("device_id"), server)
 
 

@@ -43,7 +43,7 @@ def is_block_line(line: Line, common_keys: frozenset[str] = keys.COMMON_KEYS) ->
 
 @dataclass(frozen=True, slots=True)
 class OutputContext:
-    """The chip that the command requested, and whether the product has no HBM."""
+    """The chip in the command line, and whether the output shows that the product has no HBM."""
 
     requested_slot: Slot
     has_no_hbm: bool
@@ -63,14 +63,14 @@ def read_answer(lines: Sequence[Line], context: OutputContext, draft: Draft) -> 
 
 @dataclass(frozen=True, slots=True)
 class _CardAnswer:
-    """An answer about one card. Unnamed values belong to `default_slot`."""
+    """An answer about one card. Values without a chip's name belong to `default_slot`."""
 
     draft: Draft
     card: Card
     default_slot: Slot
     chips: tuple[Slot, ...]
     has_named_parts: bool
-    keys: frozenset[str]
+    printed_keys: frozenset[str]
     has_no_hbm: bool
 
     def all_chips(self) -> tuple[Slot, ...]:
@@ -110,7 +110,7 @@ def _read_section(answer: _CardAnswer, section: Section) -> None:
     if reason:
         draft.add_problem(section.where, reason)
     elif part is not None and part.is_other_part:
-        _check_end(draft, section, keys.END_KEYS_OF_PARTS, answer.keys)
+        _check_end(draft, section, keys.END_KEYS_OF_PARTS, answer.printed_keys)
         read_card_fields(draft, [chip_at(draft, slot) for slot in answer.all_chips()], section.entries)
     elif part is None and _is_of_whole_card(answer, section):
         read_card_fields(draft, [chip_at(draft, slot) for slot in answer.all_chips()], section.entries)
@@ -133,7 +133,7 @@ def _reason_to_skip(answer: _CardAnswer, section: Section) -> str:
         return "a chip without a valid number is not read"
     is_unnamed = section.part is None and section.has_content
     if is_unnamed and (
-        answer.has_named_parts or (answer.card.chip_count is not None and not _has_only(section, keys.CARD_FIELDS))
+        answer.has_named_parts or (answer.card.chip_count is not None and not _has_only_keys(section, keys.CARD_FIELDS))
     ):
         content = "processes" if section.rows else "readings"
         return f"{content} are not read, because the name of their chip or part is missing"
@@ -142,10 +142,10 @@ def _reason_to_skip(answer: _CardAnswer, section: Section) -> str:
 
 def _is_of_whole_card(answer: _CardAnswer, section: Section) -> bool:
     """Return whether all values belong to the card as a whole."""
-    return _has_only(section, keys.CARD_FIELDS if len(answer.all_chips()) > 1 else keys.CARD_SENSORS)
+    return _has_only_keys(section, keys.CARD_FIELDS if len(answer.all_chips()) > 1 else keys.CARD_SENSORS)
 
 
-def _has_only(section: Section, fields: Mapping[str, object]) -> bool:
+def _has_only_keys(section: Section, fields: Mapping[str, object]) -> bool:
     measured_keys = set(filter(is_measured, section.entries))
     return bool(measured_keys) and not section.rows and measured_keys <= fields.keys()
 
@@ -163,11 +163,11 @@ def _store_chip(answer: _CardAnswer, device: int, section: Section, end_keys: Se
 
 
 def _check_end(
-    draft: Draft, section: Section, end_keys: Sequence[keys.EndKey], also_printed: AbstractSet[str] = frozenset()
+    draft: Draft, section: Section, end_keys: Sequence[keys.EndKey], other_keys: AbstractSet[str] = frozenset()
 ) -> bool:
-    """Return whether the section is complete. Report a truncated section."""
+    """Return whether the section is complete, and report a truncated section. `other_keys` were printed elsewhere."""
     last_key = section.last_key
-    printed_keys = {*section.entries, *also_printed} | ({keys.CHIP_KEY} if section.part else set())
+    printed_keys = {*section.entries, *other_keys} | ({keys.CHIP_KEY} if section.part else set())
     is_complete = last_key not in KNOWN_KEYS or any(
         end.key == last_key and end.excludes not in printed_keys and (not end.requires or end.requires in printed_keys)
         for end in end_keys
@@ -179,10 +179,10 @@ def _check_end(
 
 def _add_events(draft: Draft, device: int, block: Block) -> None:
     """Report an event for each active fault."""
-    codes = block[keys.ERROR_CODES].text.replace(",", " ").split() if keys.ERROR_CODES in block else []
-    events_text = block[keys.FAULT_EVENTS].text if keys.FAULT_EVENTS in block else ""
+    codes = block[keys.ERROR_CODE_KEY].text.replace(",", " ").split() if keys.ERROR_CODE_KEY in block else []
+    events_text = block[keys.FAULT_EVENT_KEY].text if keys.FAULT_EVENT_KEY in block else ""
     for match in filter(None, map(_CODE.match, codes)):
-        draft.add_event(device, f"error_{match[1].lower()}", quote(f"{keys.ERROR_CODES}: {match[1]}"))
+        draft.add_event(device, f"error_{match[1].lower()}", quote(f"{keys.ERROR_CODE_KEY}: {match[1]}"))
     for match in _EVENT.finditer(events_text):
         draft.add_event(device, f"error_{match[1].lower().removeprefix('0x')}", quote(events_text))
 
@@ -190,7 +190,7 @@ def _add_events(draft: Draft, device: int, block: Block) -> None:
 def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
     """Report an event for each chip of the card if a fault count is above 0."""
     counts = [
-        (key, section.entries[key]) for section in sections for key in keys.FAULT_COUNTS if key in section.entries
+        (key, section.entries[key]) for section in sections for key in keys.FAULT_COUNT_KEYS if key in section.entries
     ]
     for key, entry in counts:
         if not entry.text:
@@ -214,9 +214,9 @@ def _store_identity(draft: Draft, device: int, block: Block) -> None:
         driver=text(keys.DRIVER_KEY),
     )
     facts = {name: units.text_or_none(block[key].text) for key, name in keys.FACTS.items() if key in block}
-    if keys.FAULT_EVENTS in block:
-        facts["error_codes"] = " ".join(_EVENT.findall(block[keys.FAULT_EVENTS].text)) or None
-    if keys.RATED_POWER in block:
+    if keys.FAULT_EVENT_KEY in block:
+        facts["error_codes"] = " ".join(_EVENT.findall(block[keys.FAULT_EVENT_KEY].text)) or None
+    if keys.RATED_POWER_KEY in block:
         facts["power_kind"] = "rated"
     draft.describe(device, template, facts)
 
@@ -230,7 +230,7 @@ def _totals_in(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
 
 
 def _check_totals(draft: Draft, printed_totals: Sequence[tuple[Line, int]]) -> None:
-    """Report the list as truncated if a printed total differs from the number of listed cards."""
+    """Report a truncated list if a printed total differs from the number of listed cards."""
     listed_cards = {slot.card for slot in slots_in(draft)}
     for line, count in printed_totals:
         if count != len(listed_cards):

@@ -24,39 +24,39 @@ _PAIR = re.compile(rf"(?:[^\s/]{{1,24}}/[^\s/]{{1,24}}|{_ABSENT})\Z")
 _ID = re.compile(r"[0-9]{1,6}\Z")
 # The used and total memory: `3412 / 65536`. A number of five digits has no blank before the slash.
 _SLASH = re.compile(r"[ \t]{0,32}/[ \t]{0,32}")
-_PAIRS = tuple(
+_PAIR_HEADINGS = tuple(
     f"{name}({unit})" for name in ("memory-usage", "hbm-usage") for unit in ("mb", "mib", "gb", "gib", "kb", "kib")
 )
-_POWERS = ("power(w)", "power(mw)")
-_NUMBERS = (*_POWERS, "temp(c)", "aicore(%)", "ai core(%)", "npu util(%)")
+_POWER_HEADINGS = ("power(w)", "power(mw)")
+_NUMBER_HEADINGS = (*_POWER_HEADINGS, "temp(c)", "aicore(%)", "ai core(%)", "npu util(%)")
 _WORD_PATTERNS: Mapping[str, re.Pattern[str]] = {
-    **dict.fromkeys(_NUMBERS, _NUMBER),
-    **dict.fromkeys((*_PAIRS, "hugepages-usage(page)"), _PAIR),
+    **dict.fromkeys(_NUMBER_HEADINGS, _NUMBER),
+    **dict.fromkeys((*_PAIR_HEADINGS, "hugepages-usage(page)"), _PAIR),
     **dict.fromkeys(("npu", "npu id", "chip", "phy-id"), _ID),
     "device": re.compile(r"(?:[0-9]{1,6}|N/?A|-)\Z"),
     "bus-id": re.compile(r"(?:[0-9A-Fa-f:.]{1,20}|N/?A|-)\Z"),
     "health": re.compile(r"[A-Za-z][A-Za-z_/ -]{0,24}\Z"),
 }
-# Tables of Ascend 950 print the card's id and name in separate cells.
+# In tables of Ascend 950 (`npu id`), the card's id and name are separate cells.
 _SHAPES = tuple(
     TableShape(frozenset({*_WORD_PATTERNS, "name"}), _WORD_PATTERNS, opening) for opening in ("npu id", "npu")
 )  # fmt: skip
 _BANNER = re.compile(r"npu-smi[ \t]{1,8}(?:v|version[ \t]{0,4}:?[ \t]{0,4})?([^\s|]{1,64})(?=[\s|])", re.IGNORECASE)
 _DRIVER = re.compile(r"Version:[ \t]{0,8}([^\s|]{1,64})(?=[\s|])")
 
-_PROCESSES_SINCE = 23  # the first version that lists processes below every table; 22.0.3.1 does not
+_MIN_VERSION_WITH_PROCESSES = 23  # the first version that always prints a process table; 22.0.3.1 does not
 
 # The utilization of the AI cores is read if it is printed, otherwise the utilization of the whole chip.
-_AI_CORES = ("aicore(%)", "ai core(%)")
-_WHOLE_CHIP = "npu util(%)"
+_AI_CORE_HEADINGS = ("aicore(%)", "ai core(%)")
+_WHOLE_CHIP_HEADING = "npu util(%)"
 _READINGS: tuple[tuple[tuple[str, ...], Target], ...] = (
-    (_POWERS, metric("power_watts")),
+    (_POWER_HEADINGS, metric("power_watts")),
     (("temp(c)",), metric("temperature_celsius", "core")),
-    ((*_AI_CORES, _WHOLE_CHIP), metric("utilization_ratio")),
+    ((*_AI_CORE_HEADINGS, _WHOLE_CHIP_HEADING), metric("utilization_ratio")),
 )
 _ENGINES = (
-    *((name, metric("engine_utilization_ratio", "aicore")) for name in _AI_CORES),
-    (_WHOLE_CHIP, metric("engine_utilization_ratio", "npu")),
+    *((name, metric("engine_utilization_ratio", "aicore")) for name in _AI_CORE_HEADINGS),
+    (_WHOLE_CHIP_HEADING, metric("engine_utilization_ratio", "npu")),
 )
 _MEMORY = (metric("memory_used_bytes"), metric("memory_total_bytes"))
 # These tables contain the metrics that the parser declares.
@@ -64,7 +64,7 @@ TABLES = (_READINGS, _ENGINES, _MEMORY, HEALTH_TARGET)
 
 
 def is_table(line: Line) -> bool:
-    """Return whether a line is the first heading line of either table."""
+    """Return whether a line is the first heading line of the device table or the process table."""
     return line.ended and (_find_shape(line) is not None or _is_process_title(line))
 
 
@@ -80,8 +80,8 @@ def read_chips(lines: Sequence[Line], draft: Draft) -> None:
     if run_count > 1:
         draft.add_problem("text", several_runs(run_count))
     driver = _read_versions(lines[:end], draft)
-    id_names = frozenset(name for name in ("chip", "phy-id") if any(_has_heading(line, name) for line in lines[:end]))
-    index_kinds = {_add_chip(draft, record, driver, id_names) for record in table.records} - {None}
+    id_headings = frozenset(key for key in ("chip", "phy-id") if any(_has_heading(line, key) for line in lines[:end]))
+    index_kinds = {_add_chip(draft, record, driver, id_headings) for record in table.records} - {None}
     unread_lines = (line for line in table.unread_lines if not _is_expected(line))
     draft.problems.extend(Problem(line.where, not_understood(line.text)) for line in unread_lines)
     draft.is_open = end == len(lines)
@@ -96,10 +96,10 @@ def read_chips(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _may_omit_processes(lines: Sequence[Line], version: str | None) -> bool:
-    """Return whether a process table may be missing, because of the chips or the tool's version."""
+    """Return whether complete output may have no process table: without HBM, or from an old version."""
     has_hbm = any("hbm-usage" in line.text.lower() for line in lines)
     major = units.integer((version or "").partition(".")[0])
-    return not has_hbm or (major is not None and major < _PROCESSES_SINCE)
+    return not has_hbm or (major is not None and major < _MIN_VERSION_WITH_PROCESSES)
 
 
 def _last_run(lines: Sequence[Line]) -> tuple[Sequence[Line], int]:
@@ -138,11 +138,11 @@ def _has_heading(line: Line, name: str) -> bool:
     return "|" in line.text and name in line.text.lower().replace("|", " ").split()
 
 
-def _add_chip(draft: Draft, record: Record, driver: str | None, id_names: frozenset[str]) -> str | None:
+def _add_chip(draft: Draft, record: Record, driver: str | None, id_headings: frozenset[str]) -> str | None:
     """Add a chip. Return the kind of its index (`phy-id` or `card`), or None for an invalid row."""
     cells = record.values
     card = _cell_number(cells, "npu", "npu id")
-    if card is None or "health" not in cells or "phy-id" in id_names - cells.keys():
+    if card is None or "health" not in cells or "phy-id" in id_headings - cells.keys():
         draft.add_problem(record.line.where, not_a_row(record.line.text))
         return None
     slot = Slot(card, _cell_number(cells, "chip"))
@@ -152,7 +152,7 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, id_names: frozen
     device, physical_id = chip_at(draft, slot), _cell_number(cells, "phy-id")
     bus_id = bus_address(cells["bus-id"].text) if "bus-id" in cells else None
     template = Device(draft.vendor, model=_cell_text(cells, "name"), bus_id=bus_id, driver=driver)
-    if "chip" in id_names - cells.keys() and not record.misfits:
+    if "chip" in id_headings - cells.keys() and not record.misfits:
         draft.add_problem(record.line.where, f"NPU {card} is listed without a chip number")
     draft.set_index(device, physical_id)
     draft.describe(device, template, {"device_id": _cell_text(cells, "device")})
@@ -178,11 +178,11 @@ def _store_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> Non
 
 
 def _store_memory(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
-    """Store the memory: HBM if the chip has any, else DDR."""
+    """Store the used and total memory: HBM if the chip has HBM, else DDR."""
     memory_cells = [
         cells[heading]
         for kind in ("hbm", "memory")
-        for heading in _PAIRS
+        for heading in _PAIR_HEADINGS
         if heading in cells and heading.startswith(kind)
     ]
     cell = next((cell for cell in memory_cells if cell.text.replace(" ", "") != "0/0"), None)
@@ -213,21 +213,22 @@ def _index_space(draft: Draft, index_kinds: set[str | None]) -> str:
 
 
 def _is_expected(line: Line) -> bool:
-    """Return whether a line outside the records is the banner or part of a rule."""
+    """Return whether a line outside the table's rows is the banner, blank or part of a rule."""
     return _is_banner(line) or is_rule(line.text) or not line.text.strip("+-=| \t")
 
 
-# The tool lists at most this many processes per chip, so a full list may be incomplete.
-_MAX_LISTED = 8
+# The tool lists at most this many processes per chip. A list of this length may be incomplete.
+_MAX_LISTED_PROCESSES = 8
 _PID = re.compile(r"[0-9]{1,18}\Z")
-_CELL_PATTERNS: Mapping[str, re.Pattern[str]] = {
+_PROCESS_CELL_PATTERNS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("npu", "npu id", "chip"), _ID),
     "process id": _PID,
     "process id in container": re.compile(r"(?:[0-9]{1,18}|N/?A|-)\Z"),  # not a number if the process runs on the host
     "process memory(mb)": re.compile(r"(?:[0-9.]{1,16}|N/?A|-)\Z"),
 }
-_OLD_SHAPE, _NEW_SHAPE = (
-    TableShape(frozenset({*_CELL_PATTERNS, "process name"}), _CELL_PATTERNS, opening) for opening in ("npu", "npu id")
+_OLD_PROCESS_SHAPE, _NEW_PROCESS_SHAPE = (
+    TableShape(frozenset({*_PROCESS_CELL_PATTERNS, "process name"}), _PROCESS_CELL_PATTERNS, opening)
+    for opening in ("npu", "npu id")
 )
 _NO_PROCESSES = re.compile(r"no running processes found in npu[ \t]{1,8}([0-9]{1,6})\Z", re.IGNORECASE)
 
@@ -252,7 +253,7 @@ def _is_process_title(line: Line) -> bool:
 def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
     slots = frozenset(slots_in(draft))
     is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
-    table = read_table(lines, _NEW_SHAPE if is_new else _OLD_SHAPE)
+    table = read_table(lines, _NEW_PROCESS_SHAPE if is_new else _OLD_PROCESS_SHAPE)
     tally = _ProcessCounts()
     draft.add_unknown(*table.unknown_headings)
     for line in table.unread_lines:
@@ -269,7 +270,7 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
         for card in sorted((tally.idle_cards | tally.closed_cards) - {slot.card for slot in slots_in(draft)}):
             chip_at(draft, Slot(card))
     for slot in slots_in(draft):
-        draft.set_value(chip_at(draft, slot), metric("processes"), _complete_count(tally, slot))
+        draft.set_value(chip_at(draft, slot), metric("processes"), _process_count(tally, slot))
 
 
 def _read_other_line(draft: Draft, line: Line, tally: _ProcessCounts) -> None:
@@ -302,11 +303,10 @@ def _read_row(draft: Draft, record: Record, tally: _ProcessCounts, slots: frozen
     draft.processes.append(Process(chip_at(draft, slot), pid, cells.get("process name", ""), used))
 
 
-def _complete_count(tally: _ProcessCounts, slot: Slot) -> Value:
+def _process_count(tally: _ProcessCounts, slot: Slot) -> Value:
     if slot.card in tally.idle_cards and not tally.counts[slot]:
         return 0.0
     if tally.absence is not None:
         return tally.absence
-    if slot.card not in tally.closed_cards or slot.card in tally.cut_cards or tally.counts[slot] >= _MAX_LISTED:
-        return Absent.NOT_REPORTED
-    return float(tally.counts[slot])
+    is_complete = slot.card in tally.closed_cards - tally.cut_cards and tally.counts[slot] < _MAX_LISTED_PROCESSES
+    return float(tally.counts[slot]) if is_complete else Absent.NOT_REPORTED

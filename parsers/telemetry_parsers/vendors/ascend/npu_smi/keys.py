@@ -29,7 +29,7 @@ def split_key(key: str) -> tuple[str, str]:
 _MEMORIES = ("hbm", "ddr")
 # For cards without HBM, the tool prints "memory" for DDR.
 MEMORY_NAMES = (("hbm",), ("ddr", "memory"))
-# For a 310, `-t memory` prints these keys without a kind of memory.
+# Keys of `-t memory` of a 310, which do not name the kind of memory.
 BARE_MEMORY_KEYS = ("capacity", "clock speed")
 FLASH_KEY = "flash id"
 # Only cards without HBM print these keys.
@@ -96,7 +96,7 @@ PART_FIELDS: Mapping[str, Target] = {
     "npu real-time power": metric("power_card_watts"),
     "voltage": metric("voltage_volts", "board"),
 }
-# `{}` is `hbm` or `ddr`. See `docs/vendors/ascend.md`.
+# `{}` stands for `hbm` or `ddr`. `docs/vendors/ascend.md` describes which memory is read.
 MEMORY_FIELDS: Mapping[str, Target] = {
     "{} capacity": metric("memory_total_bytes"),
     "{} usage rate": metric("memory_used_ratio"),
@@ -121,7 +121,7 @@ ECC_ENABLED_KEYS = ("hbm ecc-enable status", "ddr ecc-enable status", "ecc-enabl
 # The JPEG encoder and decoder share a label, so the higher utilization is used.
 JPEG_KEYS = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
 # Counts of memory pages that will be retired at the next start.
-PENDING_PAGES = tuple(f"{memory} {bits} bit next-isolated pages count" for memory in _MEMORIES for bits in BITS)
+PENDING_PAGE_KEYS = tuple(f"{memory} {bits} bit next-isolated pages count" for memory in _MEMORIES for bits in BITS)
 HEALTH_KEYS = ("health status", "health")
 ECC_ENABLED_TARGET = switch("ecc_enabled", {"true": 1.0, "false": 0.0})
 HEALTH_TARGET = health({state: state for state in HEALTH_STATES})
@@ -144,19 +144,20 @@ FACTS: Mapping[str, str] = {
     "error code": "error_codes",
 }
 TOTAL_KEYS = ("total count", "card count")
-# Keys of active faults: the first two contain hexadecimal codes, and the last two contain a count of chips.
-ERROR_CODES, FAULT_EVENTS, FAULT_COUNTS = "error code", "fault event information", ("chip fault", "faulty chip count")
+# Keys of active faults. The first two contain hexadecimal codes, the others the number of faulty chips.
+ERROR_CODE_KEY, FAULT_EVENT_KEY = "error code", "fault event information"
+FAULT_COUNT_KEYS = ("chip fault", "faulty chip count")
 # The value of this key continues on lines with a blank key.
 MULTILINE_KEY = "error information"
 # Huawei does not document these keys about the link of a 950.
-_LINK_ERRORS = ("pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count")
+_LINK_ERROR_KEYS = ("pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count")
 # Keys whose values identify or describe a part, and are not measured.
 IDENTITY_KEYS = frozenset(
     {
         CARD_KEY, CHIP_KEY, *TOTAL_KEYS, *MODEL_KEYS, *UUID_KEYS, SERIAL_KEY, DRIVER_KEY, *FACTS, ADDRESS_KEY, COUNT_KEY, "chip type", "chip version", "model",
         "manufacturer", "board id", "main board id", "pcb id", "bom id", "class id", "pci vendor id", "pci device id",
         "subsystem vendor id", "subsystem device id", "ndie id", "chip position id", "error information", "fault event count",
-        FAULT_EVENTS, *FAULT_COUNTS, "flash count", FLASH_KEY, "manufacturer id", "ddie count", "module board id", "vendor id",
+        FAULT_EVENT_KEY, *FAULT_COUNT_KEYS, "flash count", FLASH_KEY, "manufacturer id", "ddie count", "module board id", "vendor id",
         "device id", "module vendor id", "module id", "hbm manufacturer id",
     }
 )  # fmt: skip
@@ -166,7 +167,7 @@ KEYS_WITHOUT_METRIC = frozenset(
         "ddr hugepages total", "ddr hugepages usage rate", "memory hugepages total", "memory hugepages usage rate",
         "hugepages total", "hugepages usage rate", "total capacity", "total ddr capacity", "chip temperature",
         *(f"{memory} {bits} bit aggregate total err cnt" for memory in _MEMORIES for bits in BITS),
-        *_LINK_ERRORS,
+        *_LINK_ERROR_KEYS,
     }
 )  # fmt: skip
 
@@ -182,9 +183,9 @@ COMMON_KEYS = frozenset(
         "flash count", "manufacturer id", "vendor id", "device id", "module id", "product type", "ecc-enable status",
     }
 )  # fmt: skip
-# Keys about chip links begin with these words. They are not read, because no key names the link.
-IGNORED_STARTS = ("hccs ", "xlink ")
-RATED_POWER = "rated power dissipation"
+# Keys of chip links begin with these words. The values are not read, because no key names the link.
+IGNORED_PREFIXES = ("hccs ", "xlink ")
+RATED_POWER_KEY = "rated power dissipation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,17 +198,17 @@ class EndKey:
 
 
 # An answer is complete if it ends with one of these keys, or with a chip's name below the chip's lines.
-# Answers about a 950, which has no chips, begin with the card. The comments name the `-t` queries.
+# The comments name the `-t` queries. Answers about a 950 name only the card, because the 950 has no chips.
 END_KEYS_OF_CARDS: tuple[EndKey, ...] = (
     *map(EndKey, ("aicube usage rate", "npu real-time power", "error information", *ECC_ENABLED_KEYS)),
-    *map(EndKey, ("hbm manufacturer id", "hbm double bit next-isolated pages count", "retry count", *_LINK_ERRORS)),
+    *map(EndKey, ("hbm manufacturer id", "hbm double bit next-isolated pages count", "retry count", *_LINK_ERROR_KEYS)),
     EndKey("temperature", excludes="aicore usage rate"),  # `temp`
 )
 # Answers about one chip, which name the chip above its lines or not at all.
 END_KEYS_OF_CHIPS: tuple[EndKey, ...] = (
     *map(EndKey, ("memory bandwidth usage rate", "dvpp jpegd usage rate", "npu utilization")),  # `usages`
     EndKey("hbm bandwidth usage rate", excludes="aivector usage rate"),  # `usages` of a 910A
-    *map(EndKey, ("npu real-time power", RATED_POWER, "power dissipation")),  # `common`, `power`
+    *map(EndKey, ("npu real-time power", RATED_POWER_KEY, "power dissipation")),  # `common`, `power`
     EndKey("temperature", requires="aicore freq", excludes="aicore count"),  # `common` of a 310P
     # Older versions of `common` print no clocks.
     EndKey("temperature", requires="memory usage rate", excludes="hbm usage rate"),

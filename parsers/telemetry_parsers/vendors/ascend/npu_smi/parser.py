@@ -46,12 +46,12 @@ ERRORS = (
     ErrorText("error parameter of", "wrong_request", None, "this version or product does not support the command"),
     ErrorText("usage: npu-smi", "wrong_request", None, "this version or product does not support the command"),
 )
-_SILENT = "no output: npu-smi always prints something unless it is killed"
+_NO_OUTPUT = "no output: npu-smi always prints something unless it is killed"
 
 _VERSION = re.compile(
     r"[ \t]{0,8}npu-smi[ \t]{1,8}(?:version[ \t]{0,8}:?[ \t]{0,8})?(v?[0-9][^\s|]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
 )
-_UNSUPPORTED = ("does not support", "dose not support")
+_UNSUPPORTED_PHRASES = ("does not support", "dose not support")
 # Polls do not repeat metrics of the default table, because values read at different times would alternate.
 _METRICS_BY_POLL: Mapping[str, frozenset[str]] = {
     "usages": frozenset({"engine_utilization_ratio", "memory_bandwidth_ratio"}),
@@ -79,14 +79,14 @@ def _is_added(poll: str, item: Reading) -> bool:
 
 def _read_blocks(text: ToolText, draft: Draft) -> bool:
     common_keys = frozenset[str]() if "-t" in text.arguments else keys.COMMON_KEYS
-    # Other tools also print such keys, so the text is also searched for words that identify other tools.
+    # Other tools print some of the same keys, so the text is also searched for words that identify other tools.
     is_npu_smi = any(blocks.is_block_line(line, common_keys) for line in text.lines)
     if not is_npu_smi or foreign_tool(text.joined, TOOL) is not None:
         return False
-    # The search for product names is limited to the start of the text to save time.
+    # To save time, product names are searched only at the start of the text, and only if it mentions memory.
     upper_text = text.joined.upper()
-    log_start = text.output.text[:_MAX_SEARCHED_CHARACTERS] if "DDR" in upper_text or "MEMORY" in upper_text else ""
-    has_no_hbm = keys.NO_HBM_PATTERN.search(log_start) is not None and keys.HBM_PATTERN.search(log_start) is None
+    output_start = text.output.text[:_MAX_SEARCHED_CHARACTERS] if "DDR" in upper_text or "MEMORY" in upper_text else ""
+    has_no_hbm = keys.NO_HBM_PATTERN.search(output_start) is not None and keys.HBM_PATTERN.search(output_start) is None
     blocks.read_answer(text.lines, blocks.OutputContext(_requested_slot(text), has_no_hbm), draft)
     return True
 
@@ -106,10 +106,10 @@ def _read_version(text: ToolText, draft: Draft) -> bool:
 def _report_on_unsupported_query(output: Output, lines: Sequence[Line]) -> Report | None:
     """Return an empty report if this card does not support the query, else None."""
     first_line = next((line.text.lower() for line in lines if line.text.strip()), "")
-    return Report() if output.target and any(phrase in first_line for phrase in _UNSUPPORTED) else None
+    return Report() if output.target and any(phrase in first_line for phrase in _UNSUPPORTED_PHRASES) else None
 
 
-def _missing_answer(run: Run) -> Problem | None:
+def _find_missing_answer(run: Run) -> Problem | None:
     if any(line.text.strip() for line in run.lines):
         return None
     return Problem("text", f"the answer to {TOOL} {quote(' '.join(run.arguments))} is missing")
@@ -126,19 +126,19 @@ _TOOL = Tool(
         Shape(_read_blocks, empty=always_accept, tables=keys.TABLES),
         Shape(_read_version, empty=always_accept),
     ),
-    no_output=_SILENT,
+    no_output=_NO_OUTPUT,
     errors=ERRORS,
-    index_space="",  # readers set PHYSICAL_SPACE if all indices are physical ids
+    index_space="",  # the shapes' readers set PHYSICAL_SPACE if all indices are physical ids
     words=PLACEHOLDERS,
-    per_device=DeviceTool(TOOL, "an answer that does not name its chip is not read", answers_in, _missing_answer),
+    per_device=DeviceTool(TOOL, "an answer that does not name its chip is not read", answers_in, _find_missing_answer),
     checks_marks_first=False,
     refusals=(_report_on_unsupported_query,),
 )
 
 
-def _poll_per_card(name: str, kind: str, interval: float, *, first_chip: bool = False) -> Poll:
-    """Return a poll that calls the tool once for each card."""
-    line = (TOOL, "info", "-t", kind, "-i", "{card}")
+def _poll_per_card(name: str, query: str, interval: float, *, first_chip: bool = False) -> Poll:
+    """Return a poll that calls the tool for each card, or for the first chip of each card."""
+    line = (TOOL, "info", "-t", query, "-i", "{card}")
     lines = ((*line, "-c", "0"), line) if first_chip else (line,)
     request = Command(alternatives=lines, folders=_FOLDERS, per="card")
     return Poll(name, request, "slow" if interval < 300 else "inventory", interval, 30.0, lists_devices=False)

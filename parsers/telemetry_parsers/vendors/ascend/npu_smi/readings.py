@@ -18,7 +18,7 @@ from telemetry_parsers.vendors.ascend.npu_smi.keys import PHYSICAL_SPACE
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Identifies a chip by NPU id and chip number, or by physical id."""
+    """The place of a chip: its NPU id and chip number, or its physical id."""
 
     card: int | None = None
     chip: int | None = None
@@ -51,23 +51,19 @@ def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
     index_spaces: set[str | None] = set()
     for line in lines:
         names = mapping_headings(line)
-        if names or not headings:
-            headings = names or _report_text_above(draft, line) or headings
-        elif line.ended and line.text.strip():
-            row = _mapping_row(line, headings)
-            if row is None:
-                draft.add_problem(line.where, not_a_row(line.text, "the mapping"))
-            else:
-                index_spaces.add(_add_mapped_chip(draft, row))
+        if names:
+            headings = names
+        elif not line.ended or not line.text.strip():
+            continue
+        elif not headings:
+            draft.add_problem(line.where, not_understood(line.text))
+        elif (row := _mapping_row(line, headings)) is None:
+            draft.add_problem(line.where, not_a_row(line.text, "the mapping"))
+        else:
+            index_spaces.add(_add_mapped_chip(draft, row))
     if headings and not index_spaces:
         draft.add_problem(lines[-1].where, "the mapping names no chip")
     draft.index_space = PHYSICAL_SPACE if index_spaces - {None} == {PHYSICAL_SPACE} else ""
-
-
-def _report_text_above(draft: Draft, line: Line) -> tuple[str, ...]:
-    if line.text.strip() and line.ended:
-        draft.add_problem(line.where, not_understood(line.text))
-    return ()
 
 
 def mapping_headings(line: Line) -> tuple[str, ...]:
@@ -92,15 +88,16 @@ def _is_number(word: str) -> bool:
 
 
 def _add_mapped_chip(draft: Draft, row: Mapping[str, str]) -> str | None:
+    """Add a chip. Return the space of its index, or None if the row is not that of a chip."""
     slot = Slot(units.integer(row["npu id"]), units.integer(row["chip id"]))
     logic_id, physical_id = units.integer(row.get("chip logic id", "")), units.integer(row.get("chip phy-id", ""))
     if slot.chip is None or (logic_id is None and physical_id is None):
         return None
     device = chip_at(draft, slot)
     draft.set_index(device, logic_id if physical_id is None else physical_id)
-    facts = {"logic_id": "chip logic id", "phy_id": "chip phy-id", "slot": "slot id"}
-    texts = {name: units.text_or_none(row.get(heading)) for name, heading in facts.items()}
-    draft.describe(device, Device(draft.vendor, model=units.text_or_none(row.get(_NAME))), texts)
+    headings_by_fact = {"logic_id": "chip logic id", "phy_id": "chip phy-id", "slot": "slot id"}
+    facts = {name: units.text_or_none(row.get(heading)) for name, heading in headings_by_fact.items()}
+    draft.describe(device, Device(draft.vendor, model=units.text_or_none(row.get(_NAME))), facts)
     return "logic" if physical_id is None else PHYSICAL_SPACE
 
 
@@ -129,7 +126,7 @@ _JPEG_TARGET = metric("engine_utilization_ratio", "jpeg")
 _PENDING_TARGET = metric("retired_pages_pending")
 KNOWN_KEYS = frozenset(
     {
-        *keys.FIELDS, *_MEMORY_KEYS, *keys.ECC_FIELDS, *keys.ECC_ENABLED_KEYS, *keys.JPEG_KEYS, *keys.PENDING_PAGES,
+        *keys.FIELDS, *_MEMORY_KEYS, *keys.ECC_FIELDS, *keys.ECC_ENABLED_KEYS, *keys.JPEG_KEYS, *keys.PENDING_PAGE_KEYS,
         *keys.HEALTH_KEYS, *keys.IDENTITY_KEYS, *keys.KEYS_WITHOUT_METRIC,
     }
 )  # fmt: skip
@@ -142,7 +139,7 @@ def is_measured(key: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Whether a block of readings is complete, and whether the product certainly has no HBM."""
+    """What is known about a block: whether it is complete, and whether the product certainly has no HBM."""
 
     is_complete: bool
     has_no_hbm: bool
@@ -166,12 +163,12 @@ def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> N
     if enabled_entry is not None:
         _store_entry(draft, device, enabled_entry, keys.ECC_ENABLED_TARGET)
     for key in block:
-        if key not in KNOWN_KEYS and not key.startswith(keys.IGNORED_STARTS):
+        if key not in KNOWN_KEYS and not key.startswith(keys.IGNORED_PREFIXES):
             draft.add_unknown(key)
 
 
 def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None:
-    """Add the readings of a whole card to each chip."""
+    """Add the readings of a whole card to each of its chips, `devices`."""
     for key, entry in block.items():
         target = keys.PART_FIELDS.get(key)
         if target is not None and (len(devices) > 1 or target.key != "power_card_watts"):
@@ -182,7 +179,7 @@ def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None
 
 
 def _targets_of(block: Block, memory_kind: int | None) -> Iterator[tuple[str, Target]]:
-    """Yield each (key, target) of the block, without readings of another kind of memory."""
+    """Yield (key, target) for each reading of the block, except those of the other kind of memory."""
     yield from ((key, target) for key in block for target in keys.FIELDS.get(key, ()))
     yield from ((key, keys.ECC_FIELDS[key]) for key in block if key in keys.ECC_FIELDS)
     memory = {key: _MEMORY_KEYS[key] for key in block if key in _MEMORY_KEYS}
@@ -190,7 +187,7 @@ def _targets_of(block: Block, memory_kind: int | None) -> Iterator[tuple[str, Ta
 
 
 def _has_memory(block: Block) -> bool:
-    """Return whether the device's memory is printed."""
+    """Return whether the block contains readings of a chip's memory, not only of flash memory."""
     return (
         keys.FLASH_KEY not in block
         and not _is_zero(block, "ddr capacity")
@@ -199,7 +196,7 @@ def _has_memory(block: Block) -> bool:
 
 
 def _memory_kind(block: Block, evidence: Evidence) -> int | None:
-    """Return HBM or DDR, or None if there is no memory or the kind is unknown."""
+    """Return `_HBM` or `_DDR`, or None if there is no memory or its kind is unknown."""
     if keys.FLASH_KEY in block:
         return None
     kinds = {_MEMORY_KEYS[key][0] for key in block if key in _MEMORY_KEYS}
@@ -248,7 +245,7 @@ def _store_jpeg(draft: Draft, device: int, block: Block) -> None:
 
 def _store_pending_pages(draft: Draft, device: int, block: Block) -> None:
     """Store 1 if pages will be retired at the next start, or 0 if none will be."""
-    entries = [block[key] for key in keys.PENDING_PAGES if key in block]
+    entries = [block[key] for key in keys.PENDING_PAGE_KEYS if key in block]
     values = [_value_of(draft, entry, metric("retired_pages")) for entry in entries]
     for entry, value in zip(entries, values, strict=True):
         if isinstance(value, Absent):

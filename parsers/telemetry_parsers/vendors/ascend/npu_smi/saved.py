@@ -32,7 +32,7 @@ _WATCH_TARGETS: Mapping[str, tuple[Target, ...]] = {
     "memory(%)": (metric("memory_used_ratio"),),
     "memory bw(%)": (metric("memory_bandwidth_ratio"),),
 }
-_CHIP_UTILIZATION = "npu util(%)"  # read last, because the utilization of the AI cores has priority
+_CHIP_UTILIZATION_HEADING = "npu util(%)"  # read last, because the utilization of the AI cores has priority
 _WATCH_HEADINGS = frozenset({_CARD_HEADING, _CHIP_HEADING, *_WATCH_TARGETS})
 _DEVICE_NAME = re.compile(r"(NPU|Phy-ID)([0-9]{1,6})\Z", re.IGNORECASE)
 _LINK_TYPE = re.compile(r"(?:X|SYS|PHB|PIX|PXB|SIO|UB|NA|HCCS(?:_SW)?|XLink(?:_SW)?|PCIE?)\Z", re.IGNORECASE)
@@ -40,7 +40,7 @@ _MAX_COLUMNS = 200
 
 
 def read_watch(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the readings in the last row of each chip."""
+    """Add the readings of `info watch` in each chip's last row, which is the newest."""
     headings: tuple[str, ...] = ()
     last_rows: dict[Slot, tuple[Line, dict[str, str]]] = {}
     for line in lines:
@@ -71,7 +71,7 @@ def watch_headings(line: Line) -> tuple[str, ...]:
 
 def _store_row(draft: Draft, slot: Slot, line: Line, cells: Mapping[str, str]) -> None:
     device = chip_at(draft, slot)
-    for heading in sorted(cells, key=lambda name: name == _CHIP_UTILIZATION):
+    for heading in sorted(cells, key=lambda name: name == _CHIP_UTILIZATION_HEADING):
         if heading not in _WATCH_HEADINGS:
             draft.add_unknown(heading)
         draft.store(device, _WATCH_TARGETS.get(heading, ()), cells[heading], line.where, split_key(heading)[1])
@@ -99,7 +99,7 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def topology_row(line: Line) -> tuple[Slot, str | None] | None:
-    """Return the device and its nearest processors in a row of `topo`, or None."""
+    """Return (device, its nearest processors or None) for a row of `topo`, or None for any other line."""
     words = line.text.split(maxsplit=_MAX_COLUMNS)
     name_match = _DEVICE_NAME.match(words[0]) if line.ended and len(words) > 1 else None
     if name_match is None or not _LINK_TYPE.match(words[1]):
@@ -109,8 +109,8 @@ def topology_row(line: Line) -> tuple[Slot, str | None] | None:
     return slot, None if _LINK_TYPE.match(last_word) or _DEVICE_NAME.match(last_word) else units.text_or_none(last_word)
 
 
-# Maps each shape to a function that recognises its lines. Other lines have the shape of the previous line.
-_SHAPE_PREDICATES: Mapping[str, Callable[[Line], object]] = {
+# Maps each shape to a function that recognises its lines. A line of no shape continues the previous shape.
+_PREDICATES_BY_SHAPE: Mapping[str, Callable[[Line], object]] = {
     "table": lambda line: line.text.lstrip().startswith("|") or is_rule(line.text),
     "mapping": readings.mapping_headings,
     "watch": watch_headings,
@@ -120,11 +120,11 @@ _SHAPE_PREDICATES: Mapping[str, Callable[[Line], object]] = {
 
 
 def answers_in(run: Run) -> list[Run]:
-    """Split a run's output into answers. A new answer begins where the shape of the output changes."""
+    """Split the output of a command into answers. A new answer begins when the shape of the output changes."""
     answers: list[list[Line]] = [[]]
     shape = ""
     for line in run.lines:
-        shapes = (name for name, has_shape in _SHAPE_PREDICATES.items() if line.text.strip() and has_shape(line))
+        shapes = (name for name, is_of_shape in _PREDICATES_BY_SHAPE.items() if line.text.strip() and is_of_shape(line))
         next_shape = next(shapes, shape)
         if shape and next_shape != shape:
             answers.append([])

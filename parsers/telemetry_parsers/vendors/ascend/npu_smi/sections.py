@@ -113,7 +113,7 @@ class Section:
 
     @property
     def last_key(self) -> str:
-        """Return the key of the last line, or an empty string if it has none."""
+        """Return the key in the section's last line, or an empty string if the line has no key."""
         last_entry = max(self.entries.items(), key=lambda item: item[1].line.number, default=None)
         other_lines = [*(row.line.number for row in self.rows), self.part.line.number if self.part else 0]
         return last_entry[0] if last_entry is not None and last_entry[1].line.number > max(other_lines) else ""
@@ -130,7 +130,7 @@ class Card:
     paragraphs: list[list[_LineContent]] = field(default_factory=lambda: [[]])
 
     def is_continued(self) -> bool:
-        """Return whether the last value may continue in lines with a blank key."""
+        """Return whether a line with a blank key continues the last value."""
         last_item = next((paragraph[-1] for paragraph in reversed(self.paragraphs) if paragraph), None)
         return isinstance(last_item, _KeyValue) and last_item.key == keys.MULTILINE_KEY
 
@@ -141,7 +141,7 @@ class Card:
 
 
 def cards_in(lines: Sequence[Line], requested_card: int | None, problems: list[Problem]) -> list[Card]:
-    """Return the cards in these lines. Lines before the first card's name belong to `requested_card`."""
+    """Return the cards in these lines. Lines above the first NPU ID belong to `requested_card`."""
     cards = [Card(requested_card)]
     for line in lines:
         text = line.text.strip()
@@ -201,8 +201,8 @@ def _store_count(cards: list[Card], line: Line, value: str, problems: list[Probl
 def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
     """Parse and store a line such as `Process id:2077  Process name:python     Process memory(MB):55436`."""
     text = line.text.strip()
-    lower = text.lower()
-    starts = [lower.find(word) for word in _PROCESS_KEYS]
+    lower_text = text.lower()
+    starts = [lower_text.find(word) for word in _PROCESS_KEYS]
     ends = [start + len(word) for start, word in zip(starts, _PROCESS_KEYS, strict=True)]
     pid = units.integer(text[ends[0] : starts[1]])
     if pid is None or -1 in starts or starts != sorted(starts):
@@ -214,14 +214,14 @@ def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
 
 
 def _join_if_doubled(paragraphs: Sequence[list[_LineContent]]) -> list[list[_LineContent]]:
-    """Omit empty paragraphs. If doubled line breaks split the lines into paragraphs, join them."""
+    """Omit empty paragraphs. If each paragraph is a single line, because line breaks are doubled, join all."""
     filled_paragraphs = [paragraph for paragraph in paragraphs if paragraph]
     is_doubled = len(filled_paragraphs) > 2 and all(len(paragraph) == 1 for paragraph in filled_paragraphs)
     return [[item for paragraph in filled_paragraphs for item in paragraph]] if is_doubled else filled_paragraphs
 
 
 def _split_sections(paragraph: Sequence[_LineContent], problems: list[Problem]) -> Iterator[Section]:
-    """Yield the sections of a paragraph, or report an ambiguous paragraph."""
+    """Yield the sections of a paragraph. Report a paragraph whose values may belong to either of two names."""
     items = _omit_numbers_before_names(paragraph)
     name_indices = [index for index, item in enumerate(items) if isinstance(item, PartLine)]
     has_above = bool(name_indices) and _has_content(items[: name_indices[0]])
@@ -240,7 +240,7 @@ def _split_sections(paragraph: Sequence[_LineContent], problems: list[Problem]) 
 
 
 def _omit_numbers_before_names(paragraph: Sequence[_LineContent]) -> list[_LineContent]:
-    """Omit the number of a part if the next line names the part, as in `-t board`."""
+    """Omit the number of a part if the next line is the part's name, as in `-t board`."""
     items: list[_LineContent] = []
     for item in paragraph:
         if items and isinstance(item, PartLine) and isinstance(items[-1], PartLine) and item.is_other_part:
