@@ -44,8 +44,8 @@ _TABLE = CardTableShape(
     expected_starts=("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
 )
 
-_GENERATIONS = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATIONS.items()}
-# Public programs read these keys. Other keys are not documented.
+_LINK_GENERATIONS = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATIONS.items()}
+# No document describes the keys. These are known from public programs that read them.
 _LIST = CardListShape(
     card_heading=re.compile(r"Card[ \t]{0,40}:?[ \t]{0,8}([0-9]{1,4})\Z"),
     card_targets=(identity("index"),),
@@ -63,7 +63,7 @@ _LIST = CardListShape(
         ("temperature", "chip"): (metric("temperature_celsius", "core", unit="C"),),
         ("power", "usage"): (metric("power_watts", unit="W"),),
         ("power", "cap"): (metric("power_cap_watts", unit="W"),),
-        ("*", "current speed"): (metric("pcie_link_generation", words=_GENERATIONS),),
+        ("*", "current speed"): (metric("pcie_link_generation", words=_LINK_GENERATIONS),),
         ("*", "current width"): (metric("pcie_link_width"),),
     },
     ignored=frozenset({("*", "device id"), ("*", "vendor id")}),

@@ -17,8 +17,8 @@ from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "efsmi"
 
-_ECC = metric("ecc_enabled", words=ON_OFF)
-_TOTAL = metric("memory_total_bytes")
+_ECC_ENABLED = metric("ecc_enabled", words=ON_OFF)
+_MEMORY_TOTAL = metric("memory_total_bytes")
 _VERSION = re.compile(r"\bEFSMI:?[ \t]{1,8}V?([0-9]\S{0,40})(?=\s)")
 # `Mem` is the total memory. Only `-q` and the monitor (in percent) print the memory in use.
 _TABLE = CardTableShape(
@@ -28,12 +28,12 @@ _TABLE = CardTableShape(
         "fw ver": column(patterns.WORD, fact("firmware")),
         "boot fw ver": column(patterns.WORD, fact("firmware")),
         "bus-id": column(patterns.BUS, identity("bus_id")),
-        "ecc": column(patterns.WORD, _ECC),
+        "ecc": column(patterns.WORD, _ECC_ENABLED),
         "temp": column(patterns.BARE_CELSIUS, metric("temperature_celsius", "core", unit="C")),
         "dpm": IGNORED,
         "lpm": IGNORED,
         "pwr(usage/cap)": column(patterns.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
-        "mem": column(patterns.BYTES, _TOTAL),
+        "mem": column(patterns.BYTES, _MEMORY_TOTAL),
         "gcu virt": column(patterns.WORD, fact("virtualization")),
         "dused": column(patterns.PERCENT, metric("utilization_ratio")),
         "sn": column(patterns.WORD, identity("serial")),
@@ -74,16 +74,16 @@ _LIST = CardListShape(
         ("clock info", "mem clk"): only("clock_hertz", "memory"),
         ("power info", "power capa"): only("power_cap_watts"),
         ("power info", "cur power"): only("power_watts"),
-        ("device mem info", "total size"): (_TOTAL,),
-        ("device mem info", "mem size"): (_TOTAL,),
+        ("device mem info", "total size"): (_MEMORY_TOTAL,),
+        ("device mem info", "mem size"): (_MEMORY_TOTAL,),
         ("device mem info", "reserved size"): only("memory_reserved_bytes"),
         ("device mem info", "used size"): only("memory_used_bytes"),
         ("device mem info", "mem usage"): only("memory_used_bytes"),
         ("device mem info", "free size"): only("memory_free_bytes"),
-        ("device mem info", "mem ecc"): (_ECC,),
+        ("device mem info", "mem ecc"): (_ECC_ENABLED,),
         ("temperature info", "gcu temp"): only("temperature_celsius", "core"),
         ("device usage info", "gcu usage"): only("utilization_ratio"),
-        ("ecc mode", "current"): (_ECC,),
+        ("ecc mode", "current"): (_ECC_ENABLED,),
         ("vpu info", "encoder usage"): only("engine_utilization_ratio", "encoder"),
         ("vpu info", "decoder usage"): only("engine_utilization_ratio", "decoder"),
     },

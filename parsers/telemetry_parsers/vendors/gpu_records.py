@@ -1,4 +1,4 @@
-"""Describes the vendors whose accelerators are GPUs."""
+"""The records of vendors whose accelerators are GPUs."""
 
 from __future__ import annotations
 
@@ -107,13 +107,12 @@ _H100 = Demo(
     not_supported=("fan_ratio",),
     pcie_errors=("nak_received", "correctable", "non_fatal", "fatal", "l0_to_recovery"),
 )
-_WITH_MIG = replace(
+_H100_MIG = replace(
     _H100,
     partitions=(Partition("3g.40gb", 0.496), Partition("2g.20gb", 0.246), Partition("1g.10gb", 0.122)),
     partition_keys=_MIG_INSTANCE_METRICS,
     only_partitions=("utilization_ratio", "memory_activity_ratio"),  # not reported for a whole card in MIG mode
 )
-# An HGX node has eight B200 GPUs. A tray of GB200 has four GPUs.
 _B200 = replace(
     _H100,
     card=Card("NVIDIA B200", 183359, 722, 140.0, 1000.0, (120, 1965), (3996, 3996), 68.0, 87.0, 5, links=18),
@@ -157,7 +156,7 @@ NVIDIA = Vendor(
         environment=(("NVIDIA_VISIBLE_DEVICES", "all"), ("NVIDIA_DRIVER_CAPABILITIES", "utility")),
     ),
     demo=_B200,
-    other_demos=(("h100", _H100), ("h100mig", _WITH_MIG), ("gb200", _GB200)),
+    other_demos=(("h100", _H100), ("h100mig", _H100_MIG), ("gb200", _GB200)),
 )
 
 AMD = Vendor(

@@ -35,8 +35,8 @@ _TABLE = CardTableShape(
     ends_with_processes=True,
 )
 
-_CAP = metric("power_cap_watts")
-# Fields of both generations of the tool. The unit follows the number or is in the heading.
+_POWER_CAP = metric("power_cap_watts")
+# Fields of old and new versions of the tool. The unit is printed after the number or in the heading.
 _QUERY = QueryShape(
     fields={
         **NVIDIA_SMI_FIELDS,
@@ -49,9 +49,9 @@ _QUERY = QueryShape(
         "memory.free": metric("memory_free_bytes"),
         "power.draw": metric("power_watts"),
         "gpu.power.draw": metric("power_watts"),
-        "power.limit": _CAP,
-        "gpu.power.limit": _CAP,
-        "gpu.current.power.limit": _CAP,
+        "power.limit": _POWER_CAP,
+        "gpu.power.limit": _POWER_CAP,
+        "gpu.current.power.limit": _POWER_CAP,
         "gpu.default.power.limit": metric("power_cap_default_watts"),
         "fan.speed": metric("fan_ratio"),
         "pstate": metric("performance_state"),
@@ -73,8 +73,8 @@ _QUERY = QueryShape(
     ),
 )  # fmt: skip
 
-# Only the die's power is read, because the board's power is repeated for each die.
-_LOG = CardListShape(
+# Of the power readings, only those of the die are read, because the board's power is repeated for each die.
+_XML_LOG = CardListShape(
     card_heading=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),
     card_targets=(identity("bus_id"),),
     targets_by_key={
@@ -99,7 +99,7 @@ _LOG = CardListShape(
         ("temperature", "gpu_temp"): only("temperature_celsius", "core"),
         ("temperature", "memory_temp"): only("temperature_celsius", "memory"),
         ("power_readings", "gpu_power_draw"): only("power_watts"),
-        ("power_readings", "current_gpu_power_limit"): (_CAP,),
+        ("power_readings", "current_gpu_power_limit"): (_POWER_CAP,),
         ("clocks", "sm_clock"): only("clock_hertz", "sm"),
         ("clocks", "mem_clock"): only("clock_hertz", "memory"),
         ("pcie_gen", "current_link_gen"): only("pcie_link_generation"),
@@ -109,7 +109,7 @@ _LOG = CardListShape(
     },
     # `ecc_errors` is not read, because no document says when the tool starts to count.
     ignored=frozenset(
-        {("utilization", "memory_util"), *(("power_readings", f"{what}board_power_{end}") for what, end in (("", "draw"), ("current_", "limit")))}
+        (("utilization", "memory_util"), ("power_readings", "board_power_draw"), ("power_readings", "current_board_power_limit"))
     ),
     ignored_sections=frozenset({"ixsmi_log", "pci", "pci_gpu_link_info", "ecc_errors", "processes"}),
     fact_by_header_key={"driver_version": "driver"},
@@ -117,7 +117,7 @@ _LOG = CardListShape(
 )  # fmt: skip
 
 # The output of `-L`, with one line for each die.
-_NAMES = CardListShape(
+_DIE_LIST = CardListShape(
     card_heading=re.compile(
         r"GPU[ \t]{1,4}([0-9]{1,4})[ \t]{0,4}:[ \t]{1,8}(Iluvatar \S.{0,60}?)[ \t]{1,8}\(UUID:[ \t]{0,4}([0-9A-Za-z-]{1,64})\)\Z"
     ),
@@ -129,10 +129,10 @@ _TOOL = Tool(
     name=TOOL,
     vendor="iluvatar",
     shapes=(
-        xml_log(_LOG),
+        xml_log(_XML_LOG),
         shape(is_table, read_table, _TABLE),
         shape(query_headings, read_query, _QUERY),
-        shape(is_card_heading, read_list, _NAMES),
+        shape(is_card_heading, read_list, _DIE_LIST),
     ),
     no_output="no output: check that the driver is loaded and that LD_LIBRARY_PATH contains /usr/local/corex/lib64",
     errors=(

@@ -17,40 +17,42 @@ from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel import keys
 from telemetry_parsers.vendors.intel.keys import store_health
 
-_BRACKETS = re.compile(r"[ \t]{0,4}\(([^()]{1,20})\)\Z")
+_UNIT_IN_BRACKETS = re.compile(r"[ \t]{0,4}\(([^()]{1,20})\)\Z")
 _ITEM = re.compile(r"([0-9]{1,2})\.[ \t]{1,4}(\S.{0,60})\Z")
 _RANGE = re.compile(r"([0-9.]{1,12})[ \t]{1,4}to[ \t]{1,4}([0-9.]{1,12})\Z", re.IGNORECASE)
 _THRESHOLD = re.compile(r"([0-9.]{1,12})[ \t]{1,8}Celsius Degree\Z")
 _ENGINE = re.compile(r"Engine ([0-9]{1,3}): ([0-9.]{1,12}|N/A)")
-_NUMBERED = re.compile(r"([a-z0-9 ]{2,10}) engine(?: [0-9]{1,3})?\Z")
+_NUMBERED_ENGINE = re.compile(r"([a-z0-9 ]{2,10}) engine(?: [0-9]{1,3})?\Z")
 _TILE = re.compile(r"Tile ([0-9]{1,2}):")
 # The service prints the average, minimum and maximum before the current value.
 _CURRENT_VALUE = re.compile(r"avg: [0-9.]{1,20}, min: [0-9.]{1,20}, max: [0-9.]{1,20}, current: ([0-9.]{1,20})\Z")
-# This is appended to an incomplete value, so that the value is not understood.
+# Appended to a value if the next line has no label and does not continue the value. The value is then not understood.
 _INVALID_VALUE = "?"
 _MAX_LINE_LENGTH = 400
+# The only label that continues on the next line.
+_WRAPPED_LABEL = "Average % utilization of"
 _TITLES = {"device information": "discovery", "topology information": "discovery", "configuration": "config"}
 
 
 @dataclass(slots=True)
 class _GridState:
-    """What the reader remembers between the lines of a grid."""
+    """The reader's state between two lines of a grid."""
 
     draft: Draft
     kind: str = ""
     index: int = 0
     device: int | None = None
-    # In `stats`: the current label, its texts, and the line that prints the label.
+    # In `stats`: the current label, the texts of its value, and the label's line in the output.
     label: str = ""
     texts: list[str] = field(default_factory=list)
-    label_where: str = ""
+    label_position: str = ""
     section: str = ""
     last_key: str = ""
     item_number: str = ""
-    # In `health`: maps each device and item number to the item's state.
-    states: dict[int, dict[str, str]] = field(default_factory=dict)
+    # In `health`: maps each device to its items' states by item number.
+    health_states: dict[int, dict[str, str]] = field(default_factory=dict)
     is_after_rule: bool = False
-    is_ignoring: bool = False
+    is_ignoring_lines: bool = False
 
 
 def is_grid_heading(line: Line) -> bool:
@@ -64,7 +66,7 @@ def read_grids(lines: Sequence[Line], draft: Draft) -> None:
     for line in lines:
         cells = _split_cells(line)
         if not cells or is_rule(line.text):
-            _store_label(grid)
+            _store_labelled_value(grid)
             grid.is_after_rule = grid.is_after_rule or is_rule(line.text)
             continue
         if not line.ended:
@@ -73,44 +75,43 @@ def read_grids(lines: Sequence[Line], draft: Draft) -> None:
         elif _grid_kind(cells):
             _start_grid(grid, cells)
         elif grid.kind in ("discovery", "config"):
-            _read_description(grid, cells, line)
-        elif grid.device is not None and not grid.is_ignoring:
+            _read_discovery_or_config(grid, cells, line)
+        elif grid.device is not None and not grid.is_ignoring_lines:
             _read_labelled_line(grid, cells[0], cells[-1], line)
         else:
-            _ignore_device(grid, line)
+            _ignore_until_next_device(grid, line)
         grid.is_after_rule = False
     _finish_grids(grid, lines)
 
 
-def _ignore_device(grid: _GridState, line: Line) -> None:
-    """Ignore all lines until the next device index."""
+def _ignore_until_next_device(grid: _GridState, line: Line) -> None:
     grid.device, grid.label, grid.texts = None, "", []
-    if not grid.is_ignoring:
-        grid.is_ignoring = True
+    if not grid.is_ignoring_lines:
+        grid.is_ignoring_lines = True
         text = f"this line and the following lines name no device: {quote(line.text)}"
         grid.draft.add_problem(line.where, text)
 
 
 def _finish_grids(grid: _GridState, lines: Sequence[Line]) -> None:
-    _store_label(grid)
+    _store_labelled_value(grid)
     if lines and (not grid.is_after_rule or ends_inside_rule(lines)) and not grid.draft.is_cut:
         grid.draft.is_cut = True
         grid.draft.add_problem(lines[-1].where, "the text ends inside this line; more lines may be missing")
-    for device, states in grid.states.items():
+    for device, states in grid.health_states.items():
         store_health(grid.draft, device, states)
 
 
 def split_label(text: str) -> tuple[str, str]:
     """Split a label such as `GPU Power (W)` into its text and its unit, in lower case."""
     normalized = " ".join(text.lower().split())
-    match = _BRACKETS.search(normalized)
+    match = _UNIT_IN_BRACKETS.search(normalized)
     return (normalized, "") if match is None else (normalized[: match.start()], match[1].strip())
 
 
-def target_of(label: str) -> tuple[Target | None, bool]:
-    """Return the target of a label (None if it has none), and whether the label is known."""
+def find_target(label: str) -> tuple[Target | None, bool]:
+    """Return (target, whether the label is known). The target is None if the label has no metric."""
     name, unit = split_label(label)
-    engine_match = _NUMBERED.match(name)
+    engine_match = _NUMBERED_ENGINE.match(name)
     target = keys.STATS.get(f"{engine_match[1]} engine util" if engine_match else name)
     if target is None:
         return None, name in keys.IGNORED_STATS
@@ -133,22 +134,22 @@ def _grid_kind(cells: Sequence[str]) -> str:
 
 
 def _start_grid(grid: _GridState, cells: Sequence[str]) -> None:
-    _store_label(grid)
+    _store_labelled_value(grid)
     grid.kind = _grid_kind(cells)
-    grid.section, grid.last_key, grid.item_number, grid.is_ignoring = "", "", "", False
+    grid.section, grid.last_key, grid.item_number, grid.is_ignoring_lines = "", "", "", False
     grid.index = int(cells[1]) if grid.kind == "labelled" else 0
     grid.device = grid.draft.device(grid.index) if grid.kind == "labelled" else None
 
 
-def _read_description(grid: _GridState, cells: Sequence[str], line: Line) -> None:
+def _read_discovery_or_config(grid: _GridState, cells: Sequence[str], line: Line) -> None:
     """Read a line of `discovery` or `config`."""
     printed_index = cells[-2] if len(cells) > 1 else ""
     if printed_index:
         index = units.integer(printed_index)
         grid.device, grid.section, grid.last_key = (None if index is None else grid.draft.device(index)), "", ""
-        grid.is_ignoring = False
+        grid.is_ignoring_lines = False
     elif grid.is_after_rule and any(cells):
-        _ignore_device(grid, line)
+        _ignore_until_next_device(grid, line)
     key, colon, text = cells[-1].partition(":")
     name, _ = split_label(key)
     if grid.device is None or not colon or key.startswith("/"):
@@ -182,32 +183,27 @@ def _read_labelled_line(grid: _GridState, label: str, text: str, line: Line) -> 
     """Read a line of `stats` or `health`."""
     item = _ITEM.match(label)
     if item is not None and grid.item_number and int(item[1]) <= int(grid.item_number):
-        _ignore_device(grid, line)  # repeated item numbers show that the heading of the next device is missing
+        # The item numbers start again, so the heading of the next device is missing.
+        _ignore_until_next_device(grid, line)
         return
     if item is not None:
         grid.item_number, grid.section = item[1], item[2].lower()
     if grid.section:
         _read_health(grid, text, line)
         return
-    if label and not _continue_label(grid, label, text):
-        _store_label(grid)
-        grid.label, grid.label_where = label, line.where
-    elif not label and not _continues_value(grid.texts, text):
+    if label and not text and grid.label == _WRAPPED_LABEL:
+        grid.label = f"{grid.label} {label}"
+    elif label:
+        _store_labelled_value(grid)
+        grid.label, grid.label_position = label, line.where
+    elif not _continues_value(grid.texts, text):
         grid.texts.append(_INVALID_VALUE)
         grid.draft.add_problem(line.where, f"this value has no label: {quote(line.text)}")
     grid.texts.append(text)
 
 
-def _continue_label(grid: _GridState, label: str, text: str) -> bool:
-    """Append a line to an incomplete label. Return False for any other line."""
-    if text or grid.label != "Average % utilization of":
-        return False
-    grid.label = f"{grid.label} {label}"
-    return True
-
-
 def _continues_value(texts: Sequence[str], text: str) -> bool:
-    """Return whether a text without a label continues the value above it."""
+    """Return whether a line without a label continues the value in `texts`."""
     if not text:
         return True
     if text.startswith("Engine"):
@@ -217,26 +213,26 @@ def _continues_value(texts: Sequence[str], text: str) -> bool:
     return bool(texts) and texts[0].startswith("Tile 0:") and text.startswith("Tile") and tiles == [*range(len(tiles))]
 
 
-def _store_label(grid: _GridState) -> None:
-    """Store the value of the current label, which is complete now."""
+def _store_labelled_value(grid: _GridState) -> None:
+    """Store the value of the current label. All its lines have been read."""
     label, text, device = grid.label, " ".join(grid.texts), grid.device
     grid.label, grid.texts = "", []
-    target, is_known = target_of(label)
+    target, is_known = find_target(label)
     if target is None or device is None:
         if label and not is_known:
             grid.draft.add_unknown(label)
         return
     for tile, tile_text in _split_tiles(text):
-        position = _position_of(grid, tile, device)
-        value = _number_in(tile_text)
+        position = _device_or_tile(grid, device, tile)
+        value = _main_number(tile_text)
         if value is None:
-            grid.draft.set_value(position, target, Absent.NOT_UNDERSTOOD, tile_text, grid.label_where)
+            grid.draft.set_value(position, target, Absent.NOT_UNDERSTOOD, tile_text, grid.label_position)
         else:
-            grid.draft.store(position, (target,), value, grid.label_where)
+            grid.draft.store(position, (target,), value, grid.label_position)
 
 
 def _split_tiles(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the number and text of each tile in `Tile 0: 143; Tile 1: 97`. The device itself has an empty number."""
+    """Yield (tile number, text) for `Tile 0: 143; Tile 1: 97`. The number is empty for a text without a tile."""
     device_text, *numbers_and_texts = _TILE.split(text)
     if device_text.strip() or not numbers_and_texts:
         yield "", device_text.strip()
@@ -244,7 +240,8 @@ def _split_tiles(text: str) -> Iterator[tuple[str, str]]:
         yield tile_number, tile_text.strip(" ;")
 
 
-def _position_of(grid: _GridState, tile: str, device: int) -> int:
+def _device_or_tile(grid: _GridState, device: int, tile: str) -> int:
+    """Return the position of a tile in the draft, or that of its device if `tile` is empty."""
     if not tile:
         return device
     tile_position = grid.draft.device((grid.index, tile))
@@ -252,8 +249,8 @@ def _position_of(grid: _GridState, tile: str, device: int) -> int:
     return tile_position
 
 
-def _number_in(text: str) -> str | None:
-    """Return the device's number, or the highest number of its engines. Return None for any other text."""
+def _main_number(text: str) -> str | None:
+    """Return the current value, or the highest value of several engines. Return None if an engine is missing."""
     device_text = text.partition(";")[0].strip()
     current = _CURRENT_VALUE.match(text)
     if current is not None or ":" not in device_text:
@@ -271,7 +268,7 @@ def _read_health(grid: _GridState, text: str, line: Line) -> None:
     """Read a threshold or a state, and report an unhealthy state."""
     key, _, value = text.partition(":")
     name, value = key.strip().lower(), value.strip()
-    is_repeated = name == "status" and grid.item_number in grid.states.get(grid.device or 0, {})
+    is_repeated = name == "status" and grid.item_number in grid.health_states.get(grid.device or 0, {})
     if not name or is_repeated or (name == "status" and not value):
         grid.draft.add_problem(line.where, f"{grid.section}: this line has no item, key or state: {quote(text)}")
         return
@@ -280,6 +277,6 @@ def _read_health(grid: _GridState, text: str, line: Line) -> None:
         match = _THRESHOLD.match(value)
         grid.draft.store(grid.device, (target,), match[1] if match else value, line.where)
     elif name == "status" and grid.device is not None:
-        grid.states.setdefault(grid.device, {})[grid.item_number] = value.lower()
-        if value.lower() not in keys.HEALTHY:
+        grid.health_states.setdefault(grid.device, {})[grid.item_number] = value.lower()
+        if value.lower() not in keys.HEALTHY_STATES:
             grid.draft.add_problem(line.where, f"{grid.section}: {quote(value)}")

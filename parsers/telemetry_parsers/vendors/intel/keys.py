@@ -33,7 +33,7 @@ _UNKNOWN = {"-1": Absent.NOT_REPORTED}
 _NO_MEMORY = {"0": Absent.NOT_SUPPORTED, "0.00 mib": Absent.NOT_SUPPORTED}
 _GENERATION = metric("pcie_link_generation_max", words=_UNKNOWN)
 _WIDTH = metric("pcie_link_width_max", words=_UNKNOWN)
-# Labels of `discovery`, whose JSON keys have underscores instead of blanks.
+# Labels of `discovery`. Its JSON has the same keys with underscores instead of blanks.
 _DESCRIPTION_TARGETS: Mapping[str, Target] = {
     "device name": identity("model"),
     "uuid": identity("uuid"),
@@ -86,7 +86,7 @@ _ENGINES = {
     "compute": "compute", "render": "render", "media": "media", "decoder": "decoder", "encoder": "encoder",
     "copy": "copy", "media em": "media_enhancement", "3d": "3d",
 }  # fmt: skip
-# Labels of `stats` and `dump`, without the unit in brackets after the name.
+# Labels of `stats` and `dump`, without the unit in brackets at the end.
 STATS: Mapping[str, Target] = {
     "average % utilization of": metric("utilization_ratio", unit="%"),
     "average % utilization of all gpu engines": metric("utilization_ratio", unit="%"),
@@ -137,13 +137,13 @@ HEALTH: Mapping[tuple[str, str], Target] = {
     ("gpu memory temperature", "throttle threshold"): metric("temperature_slowdown_celsius", "memory", unit="C"),
     ("gpu memory temperature", "shutdown threshold"): metric("temperature_shutdown_celsius", "memory", unit="C"),
 }
-HEALTHY = frozenset({"ok", "unknown", "not supported", "n/a", ""})
-_NO_STATE = frozenset({"not supported", "n/a", ""})
+HEALTHY_STATES = frozenset({"ok", "unknown", "not supported", "n/a", ""})
+_MISSING_STATES = frozenset({"not supported", "n/a", ""})
 _STATES_WORST_FIRST = ("critical", "warning", "unknown", "ok")
 HEALTH_STATE = health({state: state for state in _STATES_WORST_FIRST})
-# The numbers of core temperature, memory temperature, power, memory, Xe Link ports and frequency.
+# The item numbers in `health`, from 1 (core temperature) to 6 (frequency).
 _HEALTH_ITEMS = frozenset({"1", "2", "3", "4", "5", "6"})
-# For each component in `health -j`: its item number in `health`, and the sensor of its thresholds.
+# Maps each component in `health -j` to (its item number in `health`, the sensor of its thresholds).
 HEALTH_JSON: Mapping[str, tuple[str, str]] = {
     "core_temperature": ("1", "core"),
     "memory_temperature": ("2", "memory"),
@@ -183,7 +183,7 @@ IGNORED_JSON_KEYS = frozenset(
 )  # fmt: skip
 
 # Counters of `stats -j`, without the prefix `XPUM_STATS_` of their names.
-STATISTICS = "XPUM_STATS_"
+STATS_PREFIX = "XPUM_STATS_"
 STATS_JSON: Mapping[str, Target] = {
     "POWER": metric("power_watts", unit="W"),
     "GPU_UTILIZATION": metric("utilization_ratio", unit="%"),
@@ -202,10 +202,10 @@ STATS_JSON: Mapping[str, Target] = {
     "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_CORRECTABLE": metric("ecc_corrected_total", "memory"),
     "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_UNCORRECTABLE": metric("ecc_uncorrected_total", "memory"),
 }
-# The command prints MEMORY_USED in MiB, the service in bytes. These limits tell the units apart.
+# The command prints MEMORY_USED in MiB, the service in bytes. A number between the two limits is ambiguous.
 MEMORY_USED = "MEMORY_USED"
 MAX_MEBIBYTES, MIN_BYTES = 1 << 18, 1 << 24
-ENGINE_KINDS = frozenset({*_ENGINES.values(), "compute"})
+ENGINE_KINDS = frozenset(_ENGINES.values())
 
 # Fields of `--query-gpu` and, in 2.x, of `dump`. The units of bare numbers are from the tool's documentation.
 # `utilization.memory` is a share of time in one document and a share of memory in another.
@@ -259,8 +259,8 @@ QUERY = QueryShape(
 
 
 def store_health(draft: Draft, device: int, states: Mapping[str, str]) -> None:
-    """Store the worst state as the device's health if all items were printed."""
-    known_states = [state for state in states.values() if state not in _NO_STATE]
+    """Store the worst state as the device's health, unless an item or all states are missing."""
+    known_states = [state for state in states.values() if state not in _MISSING_STATES]
     if _HEALTH_ITEMS - set(states) or not known_states or not set(known_states) <= set(_STATES_WORST_FIRST):
         return
     worst_state = min(known_states, key=_STATES_WORST_FIRST.index)

@@ -13,10 +13,10 @@ from telemetry_parsers.reports.targets import Target
 from telemetry_parsers.text.answers import PROCESS_TABLE, not_a_row, wrong_cells
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel import keys
-from telemetry_parsers.vendors.intel.grids import split_label, target_of
+from telemetry_parsers.vendors.intel.grids import find_target, split_label
 
-_INDEX = ("deviceid", "device id")
-_TILE = "tileid"
+_INDEX_HEADINGS = ("deviceid", "device id")
+_TILE_HEADING = "tileid"
 # Maps each device and tile to the newest row: (line, headings, cells).
 _NewestRows = dict[tuple[str, str], tuple[Line, Sequence[str], list[str]]]
 _PROCESS_ROW = re.compile(
@@ -33,7 +33,7 @@ def read_csv(lines: Sequence[Line], draft: Draft) -> None:
         names = csv_headings(line)
         if names:
             headings = names
-            draft.add_unknown(*(name for name in headings if not _is_known(name)))
+            draft.add_unknown(*(name for name in headings if not _is_known_column(name)))
         elif headings and line.text.strip():
             _keep_newest_row(draft, headings, line, newest_rows)
     for (index, tile), (line, row_headings, cells) in newest_rows.items():
@@ -54,7 +54,7 @@ def _keep_newest_row(draft: Draft, headings: Sequence[str], line: Line, newest_r
 
 def _read_row(draft: Draft, index: str, tile: str, headings: Sequence[str], cells: Sequence[str], line: Line) -> None:
     device_number = units.integer(index)
-    if device_number is not None and not tile and any(split_label(name)[0] == _TILE for name in headings):
+    if device_number is not None and not tile and any(split_label(name)[0] == _TILE_HEADING for name in headings):
         draft.add_problem(line.where, f"this row has no tile number: {quote(line.text)}")
         return
     if device_number is None:
@@ -72,7 +72,7 @@ def _cells_by_target(headings: Sequence[str], cells: Sequence[str]) -> Iterable[
     """Return each target with its cell. If several columns have the same target, choose the highest cell."""
     highest_cells: dict[tuple[str, str], tuple[Target, str]] = {}
     for name, cell in zip(headings, cells, strict=True):
-        target = _target_of(name)
+        target = _find_column_target(name)
         if target is not None:
             key = (target.key, target.label)
             previous = highest_cells.get(key)
@@ -101,13 +101,13 @@ def read_ps(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def process_bytes(text: str) -> float | None:
-    """Return the memory of a process in bytes."""
+    """Convert a process's memory from kB to bytes. Return None if the text is not a number."""
     number = units.number(text)
     return None if isinstance(number, Absent) else number * 1000
 
 
 def is_ps_heading(line: Line) -> bool:
-    """Return whether a line is the heading line of `ps`."""
+    """Return whether a line contains the headings of `ps`."""
     words = line.text[:_MAX_LINE_LENGTH].split()
     return line.ended and words[:1] == ["PID"] and "DeviceID" in words and words[-1:] == ["MEM"]
 
@@ -122,20 +122,21 @@ def csv_headings(line: Line) -> list[str]:
         return []
     cells = _csv_cells(line)
     names = [split_label(cell)[0] for cell in cells]
-    is_heading = any(name in _INDEX for name in names[:2]) and all(names)
+    is_heading = any(name in _INDEX_HEADINGS for name in names[:2]) and all(names)
     return cells if is_heading else []
 
 
 def _device_and_tile(headings: Sequence[str], cells: Sequence[str]) -> tuple[str, str]:
     cells_by_name = {split_label(name)[0]: cell for name, cell in zip(headings, cells, strict=True)}
-    return next((cells_by_name[name] for name in _INDEX if name in cells_by_name), ""), cells_by_name.get(_TILE, "")
+    index = next((cells_by_name[name] for name in _INDEX_HEADINGS if name in cells_by_name), "")
+    return index, cells_by_name.get(_TILE_HEADING, "")
 
 
-def _target_of(name: str) -> Target | None:
-    target, _ = target_of(name)
+def _find_column_target(name: str) -> Target | None:
+    target, _ = find_target(name)
     return target or keys.DISCOVERY.get(split_label(name)[0])
 
 
-def _is_known(name: str) -> bool:
+def _is_known_column(name: str) -> bool:
     label = split_label(name)[0]
-    return target_of(name)[1] or label in keys.DISCOVERY or label in keys.IGNORED_DISCOVERY
+    return find_target(name)[1] or label in keys.DISCOVERY or label in keys.IGNORED_DISCOVERY

@@ -26,7 +26,7 @@ def is_matrix_heading(line: Line) -> bool:
 
 
 def read_matrix(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the devices in the matrix to the draft."""
+    """Add the devices in the matrix of `topology -m` to the draft."""
     is_below_heading = False
     for line in lines:
         match = _MATRIX_ROW.match(line.text.strip()[:_MAX_LINE_LENGTH]) if line.ended else None
@@ -70,7 +70,7 @@ def add_stats(stats: _JsonObject, draft: Draft) -> None:
 
 def _store_counters(entries: Any, device: int, draft: Draft) -> None:
     for entry in objects_in(entries):
-        name = str(entry.get("metrics_type", "")).removeprefix(keys.STATISTICS)
+        name = str(entry.get("metrics_type", "")).removeprefix(keys.STATS_PREFIX)
         text = str(entry.get("value", ""))
         where = f"JSON {quote(name)}"
         if name == keys.MEMORY_USED:
@@ -80,7 +80,7 @@ def _store_counters(entries: Any, device: int, draft: Draft) -> None:
 
 
 def _store_memory(text: str, device: int, where: str, draft: Draft) -> None:
-    """Store the memory in use. The number's magnitude shows whether it is in MiB or bytes."""
+    """Store the memory in use. Its magnitude shows whether the unit is MiB or bytes."""
     number = units.number(text)
     is_bytes = not isinstance(number, Absent) and number >= keys.MIN_BYTES
     if not is_bytes and not isinstance(number, Absent) and number > keys.MAX_MEBIBYTES:

@@ -18,7 +18,7 @@ from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel import grids, keys, rows, saved
 from telemetry_parsers.vendors.intel.keys import QUERY, TABLE, store_health
 
-# Each JSON document of this tool contains one of these keys.
+# Each JSON document of xpu-smi contains one of these keys.
 _JSON_MARKS = (
     '"device_list"', '"device_level"', '"tile_level"', '"device_stepping"', '"memory_physical_size_byte"', '"metrics"',
     '"core_temperature"', '"device_util_by_proc_list"',
@@ -84,7 +84,7 @@ def _read_health(item: _JsonObject, device: int, draft: Draft) -> None:
             continue
         state = str(component.get("status", ""))
         states[item_number] = state.lower()
-        if state.lower() not in keys.HEALTHY:
+        if state.lower() not in keys.HEALTHY_STATES:
             draft.add_problem(f"JSON {name}", f"the state is {quote(state)}")
         for key, target in keys.THRESHOLDS.get(sensor, {}).items():
             draft.store(device, (target,), str(component.get(key, "")), f"JSON {name}/{key}")
