@@ -24,7 +24,7 @@ from telemetry_parsers.checks.report_rules import numbers
 from telemetry_parsers.checks.suite import (
     check,
     cut_violations,
-    declared_violations,
+    declaration_violations,
     parse_violations,
     sample_violations,
 )
@@ -64,7 +64,7 @@ def all_cuts(text: str) -> Iterator[int]:
 @by_parser
 def test_parser_declaration_is_valid(name: str) -> None:
     assert PARSERS[name].name == name
-    assert declared_violations(PARSERS[name]) == []
+    assert declaration_violations(PARSERS[name]) == []
 
 
 @by_parser

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from telemetry_parsers.checks.report_rules import report_violations
-from telemetry_parsers.checks.suite import check, declared_violations
+from telemetry_parsers.checks.suite import check, declaration_violations
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import (
     Absent,
@@ -216,7 +216,7 @@ BROKEN_SHAPES = {
 
 def test_wrong_shape_is_found() -> None:
     for words, broken in BROKEN_SHAPES.items():
-        violations = declared_violations(broken)
+        violations = declaration_violations(broken)
         assert any(words in violation for violation in violations), (words, violations)
 
 

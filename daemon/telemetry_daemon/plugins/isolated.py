@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from telemetry_daemon.processes.worker import Worker, WorkerError
-from telemetry_parsers.checks.declaration import RESERVED_LABELS, is_label, is_valid_label_for, metrics_by_key
+from telemetry_parsers.checks.declaration import RESERVED_LABELS, is_label_name, is_valid_label_for, metrics_by_key
 from telemetry_parsers.codec.captures import CodecError, DescribedParser
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.codec.worker_wire import Describe, Parse
@@ -69,7 +69,7 @@ def _checked_device(device_index: int, device: Device, errors: list[str]) -> Dev
     if bus_id is not None and _BUS_ID.match(bus_id) is None:
         errors.append(f"device {device_index} has the bus_id {bus_id!r}, which is not dddd:bb:dd.f in lower case")
         bus_id = None
-    facts = {name: text for name, text in device.facts if is_label(name) and name not in RESERVED_LABELS}
+    facts = {name: text for name, text in device.facts if is_label_name(name) and name not in RESERVED_LABELS}
     for name, _ in device.facts:
         if name not in facts:
             errors.append(f"device {device_index} has a fact {name!r}, which is not a valid label name")

@@ -97,7 +97,7 @@ class KubeletReader(Reader):
         if previous is not None and previous[0] == response:
             return previous[1]
         try:
-            entries = decode(response, partial(is_wanted, configured=self._resources))
+            entries = decode(response, partial(is_wanted, configured_resources=self._resources))
         except DecodeError as error:
             text = f"the kubelet's answer cannot be decoded: {error}"
             raise ReaderRefusal("failed", "not_understood", text) from error

@@ -47,7 +47,7 @@ def _object_reader(value_type: Any) -> _Read:
 def _reader(value_type: Any, limit: int | None = None) -> _Read:
     origin, arguments = get_origin(value_type), get_args(value_type)
     if origin is Annotated:
-        return _reader(arguments[0], next((size.most for size in arguments[1:] if isinstance(size, MaxSize)), limit))
+        return _reader(arguments[0], next((size.maximum for size in arguments[1:] if isinstance(size, MaxSize)), limit))
     if origin in (Union, UnionType):
         (inner_type,) = (argument for argument in arguments if argument is not NoneType)
         return _nullable(_reader(inner_type, limit))

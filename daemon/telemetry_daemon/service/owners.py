@@ -54,7 +54,7 @@ class OwnerAccounting:
 def _privacy(settings: AttributionSettings, state_directory: str | None) -> Privacy:
     by_name = Privacy(settings.users, settings.pods, settings.jobs)
     return (
-        replace(by_name, key=load_hash_key(settings.hash_key_file, state_directory)) if by_name.needs_key else by_name
+        replace(by_name, key=load_hash_key(settings.hash_key_file, state_directory)) if by_name.hides_names else by_name
     )
 
 

@@ -18,7 +18,7 @@ _ATTRIBUTES = ("contract_version", "name", "vendor", "gives", "polls", "metrics"
 
 
 def shape_violations(parser: Any) -> list[str]:
-    """Return a violation for each missing or mistyped attribute of the Parser protocol."""
+    """Return a message about the missing attributes of the Parser protocol, or about each attribute of a wrong type."""
     missing = [name for name in _ATTRIBUTES if not hasattr(parser, name)]
     if missing:
         return [f"{type(parser).__name__} is not a Parser; missing attributes: {' '.join(missing)}"]
@@ -45,7 +45,7 @@ def _item_violations(name: str, items: Any, expected_type: type) -> list[str]:
     ]
 
 
-# Metrics that the merge and the daemon derive. A parser must not report them.
+# Metrics that the merge and the daemon derive, and that parsers must not report.
 _DERIVED_METRICS = MERGE_METRICS | {
     "busy_seconds_total",
     "energy_estimated_joules_total",
@@ -84,8 +84,8 @@ def _is_word(text: str) -> bool:
     return _WORD.match(text) is not None
 
 
-def is_label(text: str) -> bool:
-    """Return whether a string is a valid name for a label or fact."""
+def is_label_name(text: str) -> bool:
+    """Return whether the text is a valid name of a label or fact."""
     return _LABEL.match(text) is not None
 
 
@@ -147,7 +147,7 @@ def _check_metric(metric: Metric) -> Iterator[str]:
 
 
 def _check_label(metric: Metric) -> Iterator[str]:
-    if metric.label and (not is_label(metric.label) or metric.label in RESERVED_LABELS):
+    if metric.label and (not is_label_name(metric.label) or metric.label in RESERVED_LABELS):
         yield f"its label {metric.label!r} is reserved, or is not a lower-case word"
     if metric.words and not metric.label:
         yield "it has `words`, but no label"
@@ -160,7 +160,7 @@ def _check_polls(parser: Parser | DescribedParser) -> Iterator[str]:
     names = [poll.name for poll in parser.polls]
     if not names or len(set(names)) < len(names):
         yield "needs at least one poll, and poll names must be unique"
-    elif parser.vendor and not any(poll.lists_devices or _is_repeated(poll) for poll in parser.polls):
+    elif parser.vendor and not any(poll.lists_devices or _runs_per_device(poll) for poll in parser.polls):
         yield "has no poll that lists devices"
     for poll in parser.polls:
         yield from (
@@ -168,7 +168,7 @@ def _check_polls(parser: Parser | DescribedParser) -> Iterator[str]:
         )
 
 
-def _is_repeated(poll: Poll) -> bool:
+def _runs_per_device(poll: Poll) -> bool:
     return isinstance(poll.request, Command) and poll.request.per is not None
 
 

@@ -1,4 +1,4 @@
-"""Damages captures in the same ways in every run."""
+"""Damages captures in many ways, which are the same in every run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_parsers.model import Capture, Output, Plain
 _MULTIPLIER = 6364136223846793005
 _INCREMENT = 1442695040888963407
 _MASK = 2**64 - 1
-# Replacements for randomly chosen words and values of a capture.
+# Replacements for randomly chosen words and for values of a capture.
 NASTY_WORDS = (
     "", "N/A", "-1", "nan", "inf", "1e400", "18446744073709551615", "9" * 400, "0x10", "１２", "٣", "1,024", "1.2.3",
     "-0", "ERROR", "|", "\x00", "\x1b[31m", "{", "[" * 200, "\ud800", "%",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, get_args
 
-from telemetry_parsers.checks.declaration import is_label, is_valid_label_for
+from telemetry_parsers.checks.declaration import is_label_name, is_valid_label_for
 from telemetry_parsers.codec.captures import CodecError
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.contract import Parser
@@ -31,8 +31,8 @@ from telemetry_parsers.model import (
 from telemetry_parsers.text.lines import plain
 from telemetry_parsers.units import PCIE_GENERATIONS
 
-_TOKEN = re.compile(r"[0-9]{1,24}(?:\.[0-9]{1,12})?")
-_INTEGERS = ("<B", "<H", "<I", "<Q")
+_NUMBER = re.compile(r"[0-9]{1,24}(?:\.[0-9]{1,12})?")
+_INTEGER_FORMATS = ("<B", "<H", "<I", "<Q")
 
 # All factors by which units.py converts printed numbers to base units: (numerator, denominator).
 _FACTORS: tuple[tuple[int, int], ...] = (
@@ -44,31 +44,31 @@ _FACTORS: tuple[tuple[int, int], ...] = (
     (125_000, 1),  # megabits to bytes
     (1, 65_536),  # AMD counts energy in 2^-16 J
 )
-# Metrics for which a tool may print the speed of the link instead of its generation.
-_GENERATIONS = frozenset({"pcie_link_generation", "pcie_link_generation_max"})
-# Metrics that count printed rows or pages, so the counts need not be printed themselves.
-_COUNTED = frozenset({"processes", "retired_pages"})
+# Metrics for which a tool may print the link's speed instead of the PCIe generation.
+_GENERATION_METRICS = frozenset({"pcie_link_generation", "pcie_link_generation_max"})
+# Metrics that count printed rows or pages. The count itself need not be printed.
+_COUNT_METRICS = frozenset({"processes", "retired_pages"})
 # Metrics that may be the quotient of two numbers in the input, such as SIMDs / SIMDs per unit.
-_QUOTIENTS = frozenset({"compute_units", "fan_ratio"})
+_QUOTIENT_METRICS = frozenset({"compute_units", "fan_ratio"})
 # Metrics that are the difference of two numbers in the input.
-_DIFFERENCES = frozenset({"telemetry_host_memory_used_bytes"})
-_SUMS_OF_PROCESSES = frozenset({"memory_processes_bytes"})
+_DIFFERENCE_METRICS = frozenset({"telemetry_host_memory_used_bytes"})
+_PROCESS_SUM_METRICS = frozenset({"memory_processes_bytes"})
 
 
 def _comes_from_input(metric: str, value: float, tokens: frozenset[str]) -> bool:
     """Return whether a number is in the input, or can be derived from it."""
-    if metric in _COUNTED | _DIFFERENCES:
+    if metric in _COUNT_METRICS | _DIFFERENCE_METRICS:
         return True
-    if metric in _GENERATIONS and any(_canonical_number(speed) in tokens for speed in _speeds_of(value)):
+    if metric in _GENERATION_METRICS and any(_canonical_number(speed) in tokens for speed in _link_speeds(value)):
         return True
-    return _is_in_input(value, tokens) or (metric in _QUOTIENTS and _is_quotient(value, tokens))
+    return _is_in_input(value, tokens) or (metric in _QUOTIENT_METRICS and _is_quotient(value, tokens))
 
 
 def _tokens_of_capture(capture: Capture) -> frozenset[str]:
     tokens: set[str] = set()
     for output in capture.outputs:
         for text in {output.text, plain(output.text), output.stderr}:
-            tokens.update(_tokens_in(text))
+            tokens.update(_number_tokens(text))
         for value in _simple_values(output.data):
             if isinstance(value, str):
                 tokens.update(_tokens_of_value(value))
@@ -85,22 +85,22 @@ def _is_quotient(value: float, tokens: frozenset[str]) -> bool:
     return any(_canonical_number(value * float(token)) in tokens for token in tokens)
 
 
-def _speeds_of(generation: float) -> tuple[float, ...]:
+def _link_speeds(generation: float) -> tuple[float, ...]:
     gigatransfers = [float(speed) for speed, number in PCIE_GENERATIONS.items() if number == generation]
-    return (*gigatransfers, *(10 * speed for speed in gigatransfers))
+    return (*gigatransfers, *(10 * speed for speed in gigatransfers))  # gpu_metrics has units of 0.1 GT/s
 
 
 def _canonical_number(number: float) -> str:
     return format(number, ".12g")
 
 
-def _tokens_in(text: str) -> frozenset[str]:
-    return frozenset(_canonical_number(float(token)) for token in set(_TOKEN.findall(text)))
+def _number_tokens(text: str) -> frozenset[str]:
+    return frozenset(_canonical_number(float(token)) for token in set(_NUMBER.findall(text)))
 
 
 @lru_cache(maxsize=8192)  # the damaged forms of a capture share most of their values
 def _tokens_of_value(value: str) -> frozenset[str]:
-    return _tokens_in(value) | {_canonical_number(number) for number in _numbers_in_base64(value)}
+    return _number_tokens(value) | {_canonical_number(number) for number in _numbers_in_base64(value)}
 
 
 def _simple_values(data: Plain) -> Iterator[Plain]:
@@ -116,12 +116,12 @@ def _simple_values(data: Plain) -> Iterator[Plain]:
 
 
 def _numbers_in_base64(text: str) -> Iterator[float]:
-    """Yield each little-endian integer that base64 data may contain."""
+    """Yield each little-endian integer that the text may contain if it is base64."""
     try:
         content = base64.b64decode(text, validate=True)
     except ValueError:  # not base64
         return
-    for code in _INTEGERS:
+    for code in _INTEGER_FORMATS:
         width = struct.calcsize(code)
         for position in range(0, len(content) - width + 1, min(width, 2)):
             yield float(struct.unpack_from(code, content, position)[0])
@@ -190,7 +190,7 @@ def _check_devices(parser: Parser, devices: tuple[Device, ...]) -> Iterator[str]
 
 def _check_facts(where: str, facts: Iterable[tuple[str, str]]) -> Iterator[str]:
     for name, text in facts:
-        if not is_label(name) or not isinstance(text, str) or not text.strip():
+        if not is_label_name(name) or not isinstance(text, str) or not text.strip():
             yield f"{where}: invalid fact {name!r} = {text!r}"
 
 
@@ -266,13 +266,13 @@ def _check_origins(metrics: Mapping[str, Metric], capture: Capture, report: Repo
 
 
 def _check_origin(metric: Metric, reading: Reading, report: Report, tokens: frozenset[str]) -> Iterator[str]:
-    """Yield a violation if the input does not justify the number."""
+    """Yield a violation if the number is not in the input and cannot be derived from it."""
     if isinstance(reading.value, Absent):
         return
     if (metric.unit, metric.low, metric.high) == ("", 0, 1):
         if reading.value not in (0.0, 1.0):
             yield f"the state {reading.value!r} is neither 0 nor 1"
-    elif reading.metric in _SUMS_OF_PROCESSES:
+    elif reading.metric in _PROCESS_SUM_METRICS:
         if reading.value != sum(
             process.memory_used_bytes or 0 for process in report.processes if process.device == reading.device
         ):

@@ -13,8 +13,7 @@ from telemetry_parsers.contract import Parser
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Capture, Output, Report
 
-# The maximum number of positions at which a sample is cut, and of violations that are returned.
-_MAX_CUTS = 128
+_MAX_CUTS = 128  # positions at which a sample is truncated
 _MAX_VIOLATIONS = 50
 
 Sample = str | Capture
@@ -22,7 +21,7 @@ Sample = str | Capture
 
 def check(parser: Parser, samples: Iterable[Sample]) -> list[str]:
     """Return the violations in a parser's declaration and in its reports on samples."""
-    violations = declared_violations(parser)
+    violations = declaration_violations(parser)
     for position, sample in enumerate(samples):
         violations.extend(f"sample {position}: {text}" for text in sample_violations(parser, sample))
         if len(violations) >= _MAX_VIOLATIONS:
@@ -53,8 +52,8 @@ def _to_capture(parser: Parser, sample: Sample) -> Capture:
 
 
 def parse_violations(parser: Parser, capture: Capture) -> list[str]:
-    """Return the violations in the report on this capture."""
-    original = repr(capture)  # a copy that contains NaN would not be equal to the original
+    """Return the violations of `parse` and of its report on this capture."""
+    original = repr(capture)  # compared as text, because NaN differs from itself
     report = _try_parse(parser, capture)
     if isinstance(report, _Raised):
         return [report.text]
@@ -86,7 +85,7 @@ def cut_violations(
     capture: Capture,
     positions: Callable[[str], Iterable[int]] = lambda text: cut_positions(text, _MAX_CUTS),
 ) -> list[str]:
-    """Return a violation for each number that appears only when the text is truncated."""
+    """Return a violation for each number that is reported only if the text is truncated."""
     if len(capture.outputs) != 1 or not capture.outputs[0].text:
         return []
     output = capture.outputs[0]
@@ -104,6 +103,6 @@ def _numeric_readings(report: Report | _Raised) -> set[tuple[int | None, str, st
     return set() if isinstance(report, _Raised) else numbers(report)
 
 
-def declared_violations(parser: object) -> list[str]:
+def declaration_violations(parser: object) -> list[str]:
     """Return the violations in a parser's declaration."""
     return shape_violations(parser) or [*declaration.violations(cast("Parser", parser))]

@@ -216,7 +216,7 @@ def _write_value(value: Value) -> Plain:
 
 
 def _tagged_union_codec(types: Mapping[str, Any]) -> _Codec:
-    """Return a codec for a union of dataclasses. The key `kind` names the dataclass."""
+    """Return a codec for a union of dataclasses. In JSON, the key `kind` has the dataclass's name in lower case."""
     *names, last_name = (type_.__name__ for type_ in types.values())
 
     def read(plain: Plain) -> Any:

@@ -20,10 +20,10 @@ class Schema:
 class MaxSize:
     """The maximum length of a string or a list that is accepted from another machine."""
 
-    most: int
+    maximum: int
 
 
-# Null means unknown. The string is never empty.
+# Unknown text is null, never an empty string.
 TextOrNull = Annotated[str | None, Schema({"minLength": 1})]
 LongText = Annotated[str, MaxSize(bounds.MAX_TEXT_LENGTH)]
 LongTextOrNull = Annotated[str | None, Schema({"minLength": 1}), MaxSize(bounds.MAX_TEXT_LENGTH)]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # at run time, `model` would use 2.6 MiB of memory in each wo
     from telemetry_parsers.model import Plain
 
 _MAX_QUOTE_LENGTH = 40
-_MAX_WHOLE = 2**63
+_INT_LIMIT = 2**63
 _MAX_NUMBER = sys.float_info.max
 
 
@@ -30,7 +30,7 @@ class CodecError(ValueError):
 
 
 def unexpected(expected: str, value: Plain) -> CodecError:
-    """Return a CodecError for a value of the wrong type."""
+    """Return a CodecError for a value that differs from the expected type or word."""
     is_simple = isinstance(value, str | float | None) or (isinstance(value, int) and value.bit_length() <= 64)
     quoted = repr(value) if is_simple else type(value).__name__
     if len(quoted) > _MAX_QUOTE_LENGTH:
@@ -39,7 +39,7 @@ def unexpected(expected: str, value: Plain) -> CodecError:
 
 
 def encode_line(plain: Plain) -> str:
-    """Return compact ASCII JSON on one line. Raise CodecError for NaN and infinity."""
+    """Return compact ASCII JSON on one line. Raise CodecError for NaN, infinity and objects that are not plain data."""
     try:
         return json.dumps(plain, allow_nan=False, separators=(",", ":"))
     except (ValueError, TypeError, RecursionError) as error:
@@ -57,7 +57,7 @@ def decode_line(line: str | bytes) -> Plain:
 
 
 def decode_untrusted(line: bytes, max_values: int = 1_000_000) -> Plain:
-    """Return the plain data in untrusted JSON. Raise CodecError for too many values."""
+    """Return the plain data in untrusted JSON. Raise CodecError for invalid JSON or more than `max_values` values."""
     if line.count(b",") + line.count(b"[") + line.count(b"{") > max_values:
         raise CodecError("", f"more than {max_values:,} values")
     return decode_line(line)
@@ -79,7 +79,7 @@ def read_bool(value: Plain) -> bool:
 
 def read_int(value: Plain) -> int:
     """Return the value if it is an integer of at most 64 bits, else raise CodecError."""
-    if not isinstance(value, int) or isinstance(value, bool) or not -_MAX_WHOLE <= value < _MAX_WHOLE:
+    if not isinstance(value, int) or isinstance(value, bool) or not -_INT_LIMIT <= value < _INT_LIMIT:
         raise unexpected("a 64-bit integer", value)
     return value
 

@@ -13,8 +13,7 @@ from telemetry_parsers.typing_names import TYPE_CHECKING
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# A worker returns a fault instead of a longer answer.
-LIMIT_BYTES = 8 << 20
+LIMIT_BYTES = 8 << 20  # of an answer
 
 
 def output(name: str, *, text: str = "", stderr: str = "", status: int | None = None, data: Plain = None) -> Plain:
@@ -23,7 +22,7 @@ def output(name: str, *, text: str = "", stderr: str = "", status: int | None = 
 
 
 def failure(state: str, reason: str | None, text: str) -> Plain:
-    """Return a `Failure` as plain data: the reason why a reader could not read."""
+    """Return a `Failure` as plain data: the reason why a reader has no output."""
     return {"state": state, "reason": reason, "text": text}
 
 
@@ -38,7 +37,7 @@ def fault(reason: str, text: str) -> Plain:
 
 
 def answer_line(question_id: int, cpu_seconds: float, error: Plain, result: Plain) -> bytes:
-    """Encode an `Answer` as a line of at most LIMIT_BYTES."""
+    """Encode an `Answer` as a line. Replace the result with a fault if the line exceeds LIMIT_BYTES."""
     line = _encode_answer(question_id, cpu_seconds, error, result)
     if len(line) <= LIMIT_BYTES:
         return line

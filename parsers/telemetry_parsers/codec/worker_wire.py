@@ -25,7 +25,7 @@ class Parse:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A request to call a library reader, or to read files below `root`."""
+    """A request to call a library reader, or to read system files below the folder `root`."""
 
     request: Request
     reader: str
@@ -62,7 +62,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A result or a fault, with the worker's total CPU time."""
+    """A result or a fault, with the worker's total CPU time in seconds."""
 
     id: int
     cpu_seconds: float

@@ -11,7 +11,7 @@ from telemetry_parsers.ownership import Owner
 MAX_CHARACTERS = 65_536
 _MAX_NAME_LENGTH = 256
 _MAX_PARTS = 64
-_SHORT_ID = 12
+_SHORT_ID_LENGTH = 12
 _DELETED = " (deleted)"
 _ESCAPED = re.compile(r"\\x([0-9a-fA-F]{2})")
 # The cgroup hierarchies in search order. The hierarchy of version 2 has an empty name.
@@ -20,7 +20,7 @@ _HIERARCHIES = ("", "name=systemd", "devices", "memory", "cpu,cpuacct", "pids")
 
 @dataclass(frozen=True, slots=True)
 class CgroupOwner:
-    """The owner in a cgroup path, the owner's keys, and the container."""
+    """The owner in a cgroup path, the owner's keys, and the name or short id of the container."""
 
     owner: Owner | None = None
     keys: tuple[str, ...] = ()
@@ -35,15 +35,15 @@ class _MatchedPart:
 
 @dataclass(frozen=True, slots=True)
 class _PartPattern:
-    """A pattern for one component of a cgroup path. `above` must match the path above it."""
+    """A pattern for one component of a cgroup path. `parent` must match the path before the component."""
 
     kind: str
     pattern: re.Pattern[str]
-    above: re.Pattern[str] | None = None
+    parent: re.Pattern[str] | None = None
 
 
-def _part_pattern(kind: str, pattern: str, above: str = "") -> _PartPattern:
-    return _PartPattern(kind, re.compile(pattern + r"\Z"), re.compile(above) if above else None)
+def _part_pattern(kind: str, pattern: str, parent: str = "") -> _PartPattern:
+    return _PartPattern(kind, re.compile(pattern + r"\Z"), re.compile(parent) if parent else None)
 
 
 _ID = r"([0-9a-f]{64})"
@@ -110,7 +110,7 @@ def _match_parts(path: str) -> list[_MatchedPart]:
         part = _unescape(escaped[:_MAX_NAME_LENGTH])
         for part_pattern in _PATTERNS:
             match = part_pattern.pattern.match(part)
-            if match is not None and (part_pattern.above is None or part_pattern.above.search(parent_path)):
+            if match is not None and (part_pattern.parent is None or part_pattern.parent.search(parent_path)):
                 matches.append(_MatchedPart(part_pattern.kind, match[1]))
         parent_path += part + "/"
     return matches
@@ -133,36 +133,36 @@ def _choose_owner(matches: list[_MatchedPart]) -> CgroupOwner:
         uid = _with_hyphens(matches[pod_positions[-1]].text)
         return CgroupOwner(Owner("pod", uid), (f"pod:{uid}",))
     units = [part for part in matches if part.kind in _UNIT_KINDS]
-    return _OWNER_MAKERS[units[0].kind](units[0].text) if units else CgroupOwner()
+    return _OWNER_FACTORIES[units[0].kind](units[0].text) if units else CgroupOwner()
 
 
 def _innermost_owner(matches: list[_MatchedPart]) -> CgroupOwner:
-    innermost = _OWNER_MAKERS[matches[-1].kind](matches[-1].text)
+    innermost = _OWNER_FACTORIES[matches[-1].kind](matches[-1].text)
     pods = [f"pod:{_with_hyphens(part.text)}" for part in matches if part.kind == "pod"]
     containers = [part.text for part in matches if part.kind == "container"]
     keys = (*innermost.keys, *pods[-1:]) if matches[-1].kind == "container" else innermost.keys
-    return CgroupOwner(innermost.owner, keys, innermost.container or (_short(containers[-1]) if containers else ""))
+    return CgroupOwner(innermost.owner, keys, innermost.container or (_short_id(containers[-1]) if containers else ""))
 
 
 def _with_hyphens(text: str) -> str:
     return text.replace("_", "-")
 
 
-def _short(container: str) -> str:
+def _short_id(container: str) -> str:
     """Return a container's name, or the beginning of its id, as container runtimes print it."""
-    return container[:_SHORT_ID] if re.fullmatch(_ID, container) else container
+    return container[:_SHORT_ID_LENGTH] if re.fullmatch(_ID, container) else container
 
 
-def _job_maker(key: str) -> Callable[[str], CgroupOwner]:
+def _job_factory(key: str) -> Callable[[str], CgroupOwner]:
     return lambda text: CgroupOwner(Owner("job", text, job_id=text), (f"{key}:{text}",))
 
 
-_OWNER_MAKERS: Mapping[str, Callable[[str], CgroupOwner]] = {
-    "container": lambda text: CgroupOwner(Owner("container", _short(text)), (f"container:{text}",), _short(text)),
-    "slurm": _job_maker("slurm"),
-    "sluid": _job_maker("sluid"),
-    "pbs": _job_maker("pbs"),
-    "flux": _job_maker("flux"),
+_OWNER_FACTORIES: Mapping[str, Callable[[str], CgroupOwner]] = {
+    "container": lambda text: CgroupOwner(Owner("container", _short_id(text)), (f"container:{text}",), _short_id(text)),
+    "slurm": _job_factory("slurm"),
+    "sluid": _job_factory("sluid"),
+    "pbs": _job_factory("pbs"),
+    "flux": _job_factory("flux"),
     "user": lambda text: CgroupOwner(Owner("user", text, user=text)),
     "service": lambda text: CgroupOwner(Owner("service", text)),
 }

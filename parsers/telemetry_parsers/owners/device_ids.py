@@ -104,7 +104,7 @@ _DRIVERS = (
     ),
     _family("amd", "gpu.amd.com", "", (rf"gpu-[0-9]{{1,4}}-(?P<name>{_NUMBER})", "render")),
 )  # fmt: skip
-# A resource that is named only in the configuration may belong to any vendor.
+# A resource that is known only from the configuration may belong to any vendor.
 _UNKNOWN_VENDOR = _Family(
     "",
     (),
@@ -113,37 +113,39 @@ _UNKNOWN_VENDOR = _Family(
 )
 
 
-def is_wanted(resource: str, configured: Collection[str]) -> bool:
+def is_wanted(resource: str, configured_resources: Collection[str]) -> bool:
     """Return whether this resource or DRA driver may provide cards."""
-    return _family_of(resource, configured) is not None
+    return _family_of(resource, configured_resources) is not None
 
 
 def parse_device_id(
-    resource: str, device: str, configured: Collection[str], render_nodes: Mapping[str, str]
+    resource: str, device: str, configured_resources: Collection[str], render_nodes: Mapping[str, str]
 ) -> AllocatedDevice | None:
-    """Parse a device id. Return None for an unknown format."""
-    family = _family_of(resource, configured)
+    """Return the device with this device id, or None if the format of the id is unknown."""
+    family = _family_of(resource, configured_resources)
     for pattern, kind in () if family is None else (*_IDS_OF_ANY_VENDOR, *family.ids):
         match = pattern.fullmatch(device)
         if match is not None and family is not None:
-            return _device_of(match, kind, family.vendor, render_nodes)
+            return _device_from_match(match, kind, family.vendor, render_nodes)
     return None
 
 
-def may_be_card(resource: str, device: str, configured: Collection[str]) -> bool:
-    """Return whether the device can be a card."""
-    family = _family_of(resource, configured)
+def may_be_card(resource: str, device: str, configured_resources: Collection[str]) -> bool:
+    """Return whether a device of this resource or DRA driver can be a card."""
+    family = _family_of(resource, configured_resources)
     if family is None:
         return False
-    if resource in configured or resource in family.domains or family.resources.fullmatch(_resource_name(resource)):
+    if resource in configured_resources or resource in family.domains:
+        return True
+    if family.resources.fullmatch(_resource_name(resource)):
         return True
     return family.card_ids is not None and family.card_ids.match(device) is not None
 
 
-def _family_of(resource: str, configured: Collection[str]) -> _Family | None:
+def _family_of(resource: str, configured_resources: Collection[str]) -> _Family | None:
     domain = resource.partition("/")[0]
     family = next((family for family in _FAMILIES if domain in family.domains), None)
-    if resource in configured:
+    if resource in configured_resources:
         return family or _UNKNOWN_VENDOR
     if "/" not in resource:
         return next((family for family in _DRIVERS if domain in family.domains), None)
@@ -156,7 +158,9 @@ def _resource_name(resource: str) -> str:
     return resource.partition("/")[2]
 
 
-def _device_of(match: re.Match[str], kind: NameKind, vendor: str, render_nodes: Mapping[str, str]) -> AllocatedDevice:
+def _device_from_match(
+    match: re.Match[str], kind: NameKind, vendor: str, render_nodes: Mapping[str, str]
+) -> AllocatedDevice:
     groups = {group: text for group, text in match.groupdict().items() if text is not None}
     value = groups["name"].lower() if kind == "bus_id" else groups["name"]
     name = DeviceName(match.string, kind, value, vendor, groups.get("instance", ""))

@@ -16,7 +16,7 @@ from telemetry_parsers.text.lines import quote
 READER = "jobs"
 _NUMBER_KINDS: Mapping[str, NameKind] = {"slurm": "minor", "pbs": "minor", "flux": "index"}
 _FLUX_PREFIXES = "ƒf"
-_LATEST_SECONDS = 1e12
+_MAX_UNIX_SECONDS = 1e12
 # Device numbers from the kernel's devices.txt. 254 and 255 are NVIDIA's control devices.
 _NVIDIA_MAJOR, _NVIDIA_CARDS = 195, range(254)
 _DRM_MAJOR, _RENDER_NODES = 226, range(128, 192)
@@ -52,14 +52,14 @@ def job_keys(scheduler: str, job_id: str) -> tuple[str, ...]:
 
 
 def scheduler_of(job_id: str) -> str:
-    """Guess the scheduler from the format of a job id."""
+    """Return the scheduler that probably assigned this job id."""
     if job_id.isascii() and job_id.isdigit():
         return "slurm"
     return "pbs" if "." in job_id else "flux"
 
 
 def device_name(text: str, number_kind: NameKind) -> DeviceName:
-    """Create a device name from a UUID or a number. `number_kind` is the meaning of a number, such as `index`."""
+    """Create a device name from a UUID or a number. A number is a name of the kind `number_kind`, such as `index`."""
     if text.isascii() and text.isdigit() and len(text) <= 4:
         return DeviceName(text, number_kind, str(int(text)))
     return DeviceName(text[:MAX_NAME_LENGTH], "uuid", text[:MAX_NAME_LENGTH])
@@ -124,7 +124,7 @@ def _seconds_at(data: Mapping[str, Plain], key: str) -> float | None:
     value = data.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 < value < _LATEST_SECONDS else None
+    return float(value) if 0 < value < _MAX_UNIX_SECONDS else None
 
 
 def _create_parser(scheduler: str) -> SourceParser:

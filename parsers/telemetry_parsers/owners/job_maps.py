@@ -15,10 +15,10 @@ from telemetry_parsers.text.answers import capped, failed, reader_failure
 from telemetry_parsers.text.lines import quote
 
 CALL = "job-map"
-_DCGM_NAME = re.compile(r"([0-9]{1,4})(?:\.([0-9]{1,4}))?").fullmatch
-_NUMBER = re.compile(r"[0-9]{1,4}").fullmatch
-_JOB = re.compile(r"[0-9A-Za-zƒ_.+\[\]-]{1,128}").fullmatch
-_UID = re.compile(r"[0-9]{1,10}").fullmatch
+_match_dcgm_name = re.compile(r"([0-9]{1,4})(?:\.([0-9]{1,4}))?").fullmatch
+_match_number = re.compile(r"[0-9]{1,4}").fullmatch
+_match_job_id = re.compile(r"[0-9A-Za-zƒ_.+\[\]-]{1,128}").fullmatch
+_match_user_id = re.compile(r"[0-9]{1,10}").fullmatch
 _FIRST_RENDER_NODE = 128
 
 
@@ -48,37 +48,37 @@ def _claims_of(output: Output, problems: list[Problem]) -> Iterator[Claim]:
     for file in files if isinstance(files, list) else ():
         path = quote(f"{output.name}/{_text_at(file, 'file')}")
         try:
-            yield from _CLAIM_PARSERS[output.data["kind"]](_text_at(file, "file"), _text_in(file), _user_names(file))
+            yield from _CLAIM_PARSERS[output.data["kind"]](_text_at(file, "file"), _read_text(file), _user_names(file))
         except _InvalidFileError as error:
             if not (isinstance(file, dict) and file.get("is_new") is True):
                 problems.append(Problem(path, str(error)))
 
 
-def _dcgm_claims(file: str, text: str, _user_names: Mapping[str, str]) -> Iterator[Claim]:
+def _dcgm_claims(file_name: str, text: str, _user_names: Mapping[str, str]) -> Iterator[Claim]:
     """Yield a claim for each job id in the file. The file's name is an NVML index."""
-    match = _DCGM_NAME(file)
+    match = _match_dcgm_name(file_name)
     if match is None:
         return
-    name = DeviceName(file, "index", str(int(match[1])), "nvidia", match[2] or "")
+    name = DeviceName(file_name, "index", str(int(match[1])), "nvidia", match[2] or "")
     jobs = list(dict.fromkeys(text.split()))
     for replica, job in enumerate(jobs):
         yield _claim(job, (name,), replica=str(replica) if len(jobs) > 1 else "")
 
 
-def _jobstats_claims(file: str, text: str, users: Mapping[str, str]) -> Iterator[Claim]:
+def _jobstats_claims(file_name: str, text: str, users: Mapping[str, str]) -> Iterator[Claim]:
     """Yield the claim in a text such as `4711 1000` (job id, user id). The file's name is a minor number or UUID."""
-    if not text.strip() or not (_NUMBER(file) or file.startswith(("GPU-", "MIG-"))):
+    if not text.strip() or not (_match_number(file_name) or file_name.startswith(("GPU-", "MIG-"))):
         return
-    name = device_name(file, "minor")
+    name = device_name(file_name, "minor")
     job, *rest = text.split()
-    if len(rest) != 1 or _UID(rest[0]) is None:
+    if len(rest) != 1 or _match_user_id(rest[0]) is None:
         raise _InvalidFileError("must contain a job id and a user id")
     yield _claim(job, (name,), user=users.get(rest[0], rest[0]))
 
 
-def _amd_exporter_claims(file: str, text: str, _user_names: Mapping[str, str]) -> Iterator[Claim]:
+def _amd_exporter_claims(file_name: str, text: str, _user_names: Mapping[str, str]) -> Iterator[Claim]:
     """Yield the claim in a JSON object. The file's name is a render node's number, counted from 0."""
-    if _NUMBER(file) is None or not text.strip():
+    if _match_number(file_name) is None or not text.strip():
         return
     try:
         data = json.loads(text)
@@ -87,7 +87,7 @@ def _amd_exporter_claims(file: str, text: str, _user_names: Mapping[str, str]) -
     job = _text_at(data, "SLURM_JOB_ID")
     if not job:
         raise _InvalidFileError("contains no job id")
-    name = DeviceName(file, "render", str(int(file) + _FIRST_RENDER_NODE), "amd")
+    name = DeviceName(file_name, "render", str(int(file_name) + _FIRST_RENDER_NODE), "amd")
     yield _claim(job, (name,), user=_text_at(data, "SLURM_JOB_USER"), partition=_text_at(data, "SLURM_JOB_PARTITION"))
 
 
@@ -99,14 +99,14 @@ _CLAIM_PARSERS: Mapping[str, Callable[[str, str, Mapping[str, str]], Iterator[Cl
 
 
 def _claim(job: str, names: tuple[DeviceName, ...], *, user: str = "", partition: str = "", replica: str = "") -> Claim:
-    if _JOB(job) is None:
+    if _match_job_id(job) is None:
         raise _InvalidFileError(f"{quote(job)} is not a valid job id")
     return Claim(
         Owner("job", job, job_id=job, user=user, partition=partition), job_keys(scheduler_of(job), job), names, replica
     )
 
 
-def _text_in(file: Plain) -> str:
+def _read_text(file: Plain) -> str:
     problem = _text_at(file, "problem")
     if problem:
         raise _InvalidFileError(quote(problem))

@@ -23,7 +23,7 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}", re.ASCII)
 _CONTAINER_ID = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
-_Path = tuple[str, ...]
+_Path = tuple[str, ...]  # (namespace, pod) or (namespace, pod, container)
 
 
 def parse(capture: Capture) -> Report:
@@ -71,12 +71,12 @@ _PARSERS: Mapping[str, Callable[[Output], Report]] = {"pods": _report_on_pods, "
 class _NodeData:
     """Data about the node that the reader adds to the kubelet's answer."""
 
-    configured: frozenset[str] = frozenset()
+    configured_resources: frozenset[str] = frozenset()
     render_nodes: Mapping[str, str] = field(default_factory=dict)
-    uids: Mapping[_Path, list[str]] = field(default_factory=dict)
-    containers: Mapping[_Path, list[str]] = field(default_factory=dict)
-    living: frozenset[str] | None = None
-    # True if all running pods have a log folder. The folder's name contains the pod's UID.
+    uids_by_pod: Mapping[_Path, list[str]] = field(default_factory=dict)
+    container_ids_by_path: Mapping[_Path, list[str]] = field(default_factory=dict)
+    living_uids: frozenset[str] | None = None  # None if unknown
+    # Whether all running pods have a log folder, whose name contains the pod's UID.
     has_all_uids: bool = True
 
     @classmethod
@@ -110,17 +110,17 @@ def _living_uids(data: dict[str, Plain], uids: Mapping[_Path, list[str]]) -> fro
 
 def _is_living(uids: list[str], node: _NodeData) -> bool | None:
     """Return whether a pod with these UIDs is running, or None if unknown."""
-    if node.living is None or not uids:
+    if node.living_uids is None or not uids:
         return None
-    return True if node.living.intersection(uids) else False if node.has_all_uids else None
+    return True if node.living_uids.intersection(uids) else False if node.has_all_uids else None
 
 
 def _claims_of_pod(pod: dict[str, Plain], node: _NodeData, problems: list[Problem]) -> Iterator[Claim]:
     namespace, name = _valid_name(pod, "namespace", problems), _valid_name(pod, "pod_name", problems)
     if namespace is None or name is None:
         return
-    uids = node.uids.get((namespace, name), [])
-    living_uids = [uid for uid in uids if uid in (node.living or ())]
+    uids = node.uids_by_pod.get((namespace, name), [])
+    living_uids = [uid for uid in uids if uid in (node.living_uids or ())]
     lives = _is_living(uids, node)
     containers = objects(pod.get("containers"))
     for container in containers:
@@ -128,7 +128,7 @@ def _claims_of_pod(pod: dict[str, Plain], node: _NodeData, problems: list[Proble
         if container_name is None:
             continue
         owner = Owner("pod", f"{namespace}/{name}/{container_name}", namespace, name, container_name)
-        ids = node.containers.get((namespace, name, container_name), [])
+        ids = node.container_ids_by_path.get((namespace, name, container_name), [])
         keys = [f"podname:{owner.name}", *(f"container:{container_id}" for container_id in ids)]
         devices = list(_allocated_devices(container, node, problems))
         # If only a process's pod is known, its container is the pod's only container, or the only one with a device.
@@ -169,9 +169,9 @@ def _parse_allocated_device(
     if not isinstance(resource, str) or not isinstance(text, str) or not 0 < len(text) <= _MAX_ID_LENGTH:
         problems.append(Problem("devices", "a device has no resource name or no id"))
         return None
-    if not device_ids.may_be_card(resource, text, node.configured):
+    if not device_ids.may_be_card(resource, text, node.configured_resources):
         return None
-    allocated = device_ids.parse_device_id(resource, text, node.configured, node.render_nodes)
+    allocated = device_ids.parse_device_id(resource, text, node.configured_resources, node.render_nodes)
     if allocated is None:
         problems.append(
             Problem(quote(resource), f"cannot find the card of {quote(text)}: the format of the device id is unknown")

@@ -1,7 +1,7 @@
 """Decodes the kubelet's protobuf answers about pod resources into plain data.
 
 The messages are defined by `v1.PodResourcesLister`: https://github.com/kubernetes/kubelet, pkg/apis/podresources/v1/api.proto.
-The time is linear in the length: each byte is read once per enclosing message, and there are at most five.
+Decoding takes linear time: each byte is read once per enclosing message, and at most five messages are nested.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Answer:
         return (value for number, value in _length_delimited_fields(self.data, span) if number == field_number)
 
     def _texts(self, span: _Span, field_numbers: tuple[int, ...]) -> dict[int, str]:
-        """Return the last text of each field, or "" for a missing field."""
+        """Return the last text of each of these fields, or "" for a missing field."""
         texts = dict.fromkeys(field_numbers, "")
         for number, value in _length_delimited_fields(self.data, span):
             if number in texts:

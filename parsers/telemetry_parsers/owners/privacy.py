@@ -11,17 +11,17 @@ from telemetry_parsers.ownership import Claim, Owner, OwnerKind, Task
 
 Exposure = Literal["name", "hash", "none"]
 _Category = Literal["users", "pods", "jobs"]
-# The number of hexadecimal digits of a hash. Among 10,000 names, the probability of a collision is 1 in 5 million.
-_DIGITS = 12
+# Hexadecimal digits of a hash. Among 10,000 names, the probability of a collision is 1 in 5 million.
+_HASH_DIGITS = 12
 # Maps each kind of owner to the category of its names. Services belong to `users`: many are named after a user.
-_KIND_CATEGORIES: Mapping[OwnerKind, _Category] = {
+_CATEGORIES_BY_KIND: Mapping[OwnerKind, _Category] = {
     "pod": "pods",
     "container": "pods",
     "job": "jobs",
     "service": "users",
     "user": "users",
 }
-_FIELD_CATEGORIES: Mapping[str, _Category] = {
+_CATEGORIES_BY_FIELD: Mapping[str, _Category] = {
     "pod_namespace": "pods",
     "pod_name": "pods",
     "container_name": "pods",
@@ -42,26 +42,26 @@ class Privacy:
     key: bytes = b""  # the secret key of the hashes
 
     @property
-    def needs_key(self) -> bool:
+    def hides_names(self) -> bool:
         """Return whether some names are hashed or hidden."""
         return {self.users, self.pods, self.jobs} != {"name"}
 
     def hide_owner(self, owner: Owner) -> Owner:
-        """Return the owner with hashed or hidden names."""
+        """Return the owner with hashed or hidden names. A hidden `name` becomes a number, to keep owners apart."""
         texts: Mapping[str, Any] = {
-            field: self._hide_text(category, getattr(owner, field)) for field, category in _FIELD_CATEGORIES.items()
+            field: self._hide_text(category, getattr(owner, field)) for field, category in _CATEGORIES_BY_FIELD.items()
         }
-        kind_category = _KIND_CATEGORIES.get(owner.kind)
+        kind_category = _CATEGORIES_BY_KIND.get(owner.kind)
         name = owner.name if kind_category is None else self._hide_name(kind_category, owner)
         return replace(owner, name=name, **texts)
 
     def hide_claim(self, claim: Claim) -> Claim:
         """Return the claim with hashed or hidden names."""
-        return replace(claim, owner=self.hide_owner(claim.owner)) if self.needs_key else claim
+        return replace(claim, owner=self.hide_owner(claim.owner)) if self.hides_names else claim
 
     def hide_task(self, task: Task) -> Task:
         """Return the task with hashed or hidden names."""
-        if not self.needs_key:
+        if not self.hides_names:
             return task
         return replace(
             task,
@@ -96,7 +96,7 @@ def _without_folder(process: Process) -> Process:
 
 
 def _hash_text(key: bytes, category: str, text: str) -> str:
-    """Return a string's hash, which depends on the category."""
+    """Return a hash that differs for equal texts of different categories."""
     from hmac import digest  # imported here, because it is not needed if all names are exposed
 
-    return digest(key, f"{category}\0{text}".encode(errors="surrogatepass"), "sha256").hex()[:_DIGITS]
+    return digest(key, f"{category}\0{text}".encode(errors="surrogatepass"), "sha256").hex()[:_HASH_DIGITS]

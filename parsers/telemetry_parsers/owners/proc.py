@@ -32,7 +32,7 @@ class DriverClient(NamedTuple):
 
 
 def parse_clients(texts: Iterable[str]) -> Iterator[DriverClient]:
-    """Yield the client that each fdinfo text describes."""
+    """Yield the driver client in each fdinfo text that describes one."""
     for text in texts:
         fields = dict(_parse_fields(text))
         bus_id, client_id = fields.get("drm-pdev", "").lower(), fields.get("drm-client-id", "")
@@ -41,12 +41,12 @@ def parse_clients(texts: Iterable[str]) -> Iterator[DriverClient]:
 
 
 def memory_by_card(clients: Iterable[DriverClient]) -> list[Plain]:
-    """Return the clients' memory on each card. Clients whose memory is unknown are omitted."""
-    size_by_card: dict[str, int] = {}
+    """Return the total memory of the clients on each card. Clients whose memory is unknown are omitted."""
+    bytes_by_card: dict[str, int] = {}
     for client in clients:
         if client.memory_bytes is not None:
-            size_by_card[client.bus_id] = size_by_card.get(client.bus_id, 0) + client.memory_bytes
-    return [{"bus_id": bus_id, "memory_bytes": size} for bus_id, size in size_by_card.items()]
+            bytes_by_card[client.bus_id] = bytes_by_card.get(client.bus_id, 0) + client.memory_bytes
+    return [{"bus_id": bus_id, "memory_bytes": size} for bus_id, size in bytes_by_card.items()]
 
 
 def _parse_fields(text: str) -> Iterator[tuple[str, str]]:
@@ -105,7 +105,7 @@ def parse(capture: Capture) -> Report:
 def _parse_task(data: Plain) -> Task | None:
     if not isinstance(data, dict):
         return None
-    pid, ticks = _whole(data.get("pid"), _MAX_PID), _whole(data.get("ticks"), _MAX_NUMBER)
+    pid, ticks = _positive_integer(data.get("pid"), _MAX_PID), _positive_integer(data.get("ticks"), _MAX_NUMBER)
     if pid is None or ticks is None:
         return None
     cgroup = owner_in_cgroup(_text(data, "cgroup"))
@@ -158,7 +158,7 @@ def _number(value: Plain) -> float | None:
     return float(value) if 0 <= value <= _MAX_NUMBER else None
 
 
-def _whole(value: Plain, maximum: float) -> int | None:
+def _positive_integer(value: Plain, maximum: float) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= maximum else None
 
 
