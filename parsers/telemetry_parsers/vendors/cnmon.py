@@ -18,7 +18,7 @@ from telemetry_parsers.text.answers import ErrorText
 TOOL = "cnmon"
 
 # `Ecc-Error` is not read, because no document says which errors are counted.
-_TABLE = CardTableShape(
+_TABLE_SHAPE = CardTableShape(
     columns={
         "card": column(patterns.ID, identity("index")),
         "vf": IGNORED,
@@ -46,7 +46,7 @@ _TABLE = CardTableShape(
 
 _LINK_GENERATIONS = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATIONS.items()}
 # No document describes the keys. These are known from public programs that read them.
-_LIST = CardListShape(
+_LIST_SHAPE = CardListShape(
     card_heading=re.compile(r"Card[ \t]{0,40}:?[ \t]{0,8}([0-9]{1,4})\Z"),
     card_targets=(identity("index"),),
     targets_by_key={
@@ -74,7 +74,7 @@ _LIST = CardListShape(
 _TOOL = Tool(
     name=TOOL,
     vendor="cambricon",
-    shapes=(shape(is_card_heading, read_list, _LIST), shape(is_table, read_table, _TABLE)),
+    shapes=(shape(is_card_heading, read_list, _LIST_SHAPE), shape(is_table, read_table, _TABLE_SHAPE)),
     no_output="no output: check that the driver is loaded and that /dev/cambricon_ctl can be opened",
     errors=(
         ErrorText("no such device", "no_devices", None, "check that lspci shows the cards"),

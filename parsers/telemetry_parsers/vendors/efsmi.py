@@ -20,8 +20,8 @@ TOOL = "efsmi"
 _ECC_ENABLED = metric("ecc_enabled", words=ON_OFF)
 _MEMORY_TOTAL = metric("memory_total_bytes")
 _VERSION = re.compile(r"\bEFSMI:?[ \t]{1,8}V?([0-9]\S{0,40})(?=\s)")
-# `Mem` is the total memory. Only `-q` and the monitor (in percent) print the memory in use.
-_TABLE = CardTableShape(
+# `Mem` is the total memory. The memory in use is printed only by `-q`, and by the monitor in percent.
+_TABLE_SHAPE = CardTableShape(
     columns={
         "dev": column(patterns.ID, identity("index")),
         "name": column(patterns.NAME, identity("model")),
@@ -43,7 +43,7 @@ _TABLE = CardTableShape(
     versions=(("tool_version", _VERSION), ("driver", re.compile(r"Driver Ver:[ \t]{0,8}([0-9]\S{0,40})(?=\s)"))),
     lists_processes=False,
 )
-_MONITOR = MonitorShape(
+_MONITOR_SHAPE = MonitorShape(
     heading_starts=("*",),
     index_column="dev",
     columns={
@@ -57,7 +57,7 @@ _MONITOR = MonitorShape(
     ignored=frozenset({"sip", "dpm", "lpm", "txpci", "rxpci"}),
 )
 
-_LIST = CardListShape(
+_LIST_SHAPE = CardListShape(
     card_heading=re.compile(r"DEV ID[ \t]{1,8}([0-9]{1,4})\Z"),
     card_targets=(identity("index"),),
     targets_by_key={
@@ -107,9 +107,9 @@ _TOOL = Tool(
     name=TOOL,
     vendor="enflame",
     shapes=(
-        shape(is_card_heading, read_list, _LIST),
-        shape(is_monitor, read_monitor, _MONITOR),
-        shape(is_table, read_table, _TABLE),
+        shape(is_card_heading, read_list, _LIST_SHAPE),
+        shape(is_monitor, read_monitor, _MONITOR_SHAPE),
+        shape(is_table, read_table, _TABLE_SHAPE),
     ),
     no_output="no output: check that the enflame driver is loaded and that /dev/gcu0 can be opened",
     errors=(

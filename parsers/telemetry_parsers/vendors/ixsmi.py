@@ -17,7 +17,7 @@ from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "ixsmi"
 
-_TABLE = CardTableShape(
+_TABLE_SHAPE = CardTableShape(
     columns={
         "gpu": column(patterns.ID, identity("index")),
         **nvidia_smi_columns(
@@ -37,7 +37,7 @@ _TABLE = CardTableShape(
 
 _POWER_CAP = metric("power_cap_watts")
 # Fields of old and new versions of the tool. The unit is printed after the number or in the heading.
-_QUERY = QueryShape(
+_QUERY_SHAPE = QueryShape(
     fields={
         **NVIDIA_SMI_FIELDS,
         "gpu_uuid": identity("uuid"),
@@ -74,7 +74,7 @@ _QUERY = QueryShape(
 )  # fmt: skip
 
 # Of the power readings, only those of the die are read, because the board's power is repeated for each die.
-_XML_LOG = CardListShape(
+_XML_SHAPE = CardListShape(
     card_heading=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),
     card_targets=(identity("bus_id"),),
     targets_by_key={
@@ -117,7 +117,7 @@ _XML_LOG = CardListShape(
 )  # fmt: skip
 
 # The output of `-L`, with one line for each die.
-_DIE_LIST = CardListShape(
+_LIST_SHAPE = CardListShape(
     card_heading=re.compile(
         r"GPU[ \t]{1,4}([0-9]{1,4})[ \t]{0,4}:[ \t]{1,8}(Iluvatar \S.{0,60}?)[ \t]{1,8}\(UUID:[ \t]{0,4}([0-9A-Za-z-]{1,64})\)\Z"
     ),
@@ -129,10 +129,10 @@ _TOOL = Tool(
     name=TOOL,
     vendor="iluvatar",
     shapes=(
-        xml_log(_XML_LOG),
-        shape(is_table, read_table, _TABLE),
-        shape(query_headings, read_query, _QUERY),
-        shape(is_card_heading, read_list, _DIE_LIST),
+        xml_log(_XML_SHAPE),
+        shape(is_table, read_table, _TABLE_SHAPE),
+        shape(query_headings, read_query, _QUERY_SHAPE),
+        shape(is_card_heading, read_list, _LIST_SHAPE),
     ),
     no_output="no output: check that the driver is loaded and that LD_LIBRARY_PATH contains /usr/local/corex/lib64",
     errors=(

@@ -40,8 +40,8 @@ class _GridState:
 
     draft: Draft
     kind: str = ""
-    index: int = 0
-    device: int | None = None
+    printed_index: int = 0
+    device: int | None = None  # the device's position in the draft
     # In `stats`: the current label, the texts of its value, and the label's line in the output.
     label: str = ""
     texts: list[str] = field(default_factory=list)
@@ -137,8 +137,8 @@ def _start_grid(grid: _GridState, cells: Sequence[str]) -> None:
     _store_labelled_value(grid)
     grid.kind = _grid_kind(cells)
     grid.section, grid.last_key, grid.item_number, grid.is_ignoring_lines = "", "", "", False
-    grid.index = int(cells[1]) if grid.kind == "labelled" else 0
-    grid.device = grid.draft.device(grid.index) if grid.kind == "labelled" else None
+    grid.printed_index = int(cells[1]) if grid.kind == "labelled" else 0
+    grid.device = grid.draft.device(grid.printed_index) if grid.kind == "labelled" else None
 
 
 def _read_discovery_or_config(grid: _GridState, cells: Sequence[str], line: Line) -> None:
@@ -244,7 +244,7 @@ def _device_or_tile(grid: _GridState, device: int, tile: str) -> int:
     """Return the position of a tile in the draft, or that of its device if `tile` is empty."""
     if not tile:
         return device
-    tile_position = grid.draft.device((grid.index, tile))
+    tile_position = grid.draft.device((grid.printed_index, tile))
     grid.draft.set_partition(tile_position, device, tile)
     return tile_position
 

@@ -32,16 +32,16 @@ def read_json(text: ToolText, draft: Draft) -> bool:
     if not any(mark in joined_text for mark in _JSON_MARKS):
         return False
     newest_samples: dict[str, _JsonObject] = {}
-    json = find_documents(joined_text, OBJECTS)
-    complete_documents = [item for item in json.documents if not item.fault and isinstance(item.value, dict)]
+    result = find_documents(joined_text, OBJECTS)
+    complete_documents = [item for item in result.documents if not item.fault and isinstance(item.value, dict)]
     for document in complete_documents:
         _read_document(cast("_JsonObject", document.value), newest_samples, draft)
-    if json.fault:
-        draft.add_problem("JSON", broken_document(json.fault))
+    if result.fault:
+        draft.add_problem("JSON", broken_document(result.fault))
     for device_number, sample in newest_samples.items():
         saved.add_sample(device_number, sample, draft)
-    draft.problems += json.problems(complete_documents)
-    return bool(json.documents)
+    draft.problems += result.problems(complete_documents)
+    return bool(result.documents)
 
 
 def _read_document(document: _JsonObject, newest_samples: dict[str, _JsonObject], draft: Draft) -> None:
@@ -104,7 +104,7 @@ _TOOL_NAME = "xpu-smi"
 _DUMP_METRICS = "0,1,2,3,4,5,18"
 
 
-def _is_version(line: Line, table: CardTableShape) -> bool:
+def _is_banner(line: Line, table: CardTableShape) -> bool:
     return line.ended and table.banner.search(line.text) is not None
 
 
@@ -113,7 +113,7 @@ _TOOL = Tool(
     vendor="intel",
     shapes=(
         Shape(read_json, "json", tables=(keys.JSON_KEYS, keys.STATS_JSON, keys.THRESHOLDS, keys.HEALTH_STATE)),
-        shape(_is_version, read_table, TABLE),
+        shape(_is_banner, read_table, TABLE),
         of_lines(
             grids.is_grid_heading,
             grids.read_grids,

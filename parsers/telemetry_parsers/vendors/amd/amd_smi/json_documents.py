@@ -78,16 +78,16 @@ _MODE_LISTS = frozenset(
 def read_documents(text: str, draft: Draft) -> list[Block] | None:
     """Return the blocks of all devices in JSON text, or None if the text is not from amd-smi."""
     blocks: list[Block] = []
-    json = find_documents(text)
-    documents = (document for document in json.documents if document.value or not document.fault)
+    result = find_documents(text)
+    documents = (document for document in result.documents if document.value or not document.fault)
     used_documents = [document for document in documents if _add_document(blocks, draft, document.value)]
     if not used_documents:
         return None
-    draft.problems += json.problems(used_documents)
-    if json.fault:
+    draft.problems += result.problems(used_documents)
+    if result.fault:
         draft.is_cut = True
-        end = json.documents[-1].end
-        last_text = quote(json.text[max(0, end - 60) : end])
+        end = result.documents[-1].end
+        last_text = quote(result.text[max(0, end - 60) : end])
         draft.add_problem(
             "JSON", f"the list is cut off, so only the complete items are read. It ends after: {last_text}"
         )

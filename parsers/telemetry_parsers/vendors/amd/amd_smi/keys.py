@@ -60,8 +60,8 @@ _DOMAINS_BY_CLOCK = {
     "socclk_#": "soc",
     "soc": "soc",
 }
-_LEVEL_DOMAINS = {"sys": "graphics", "mem": "memory", "vclk_#": "video", "df": "fabric", "soc": "soc"}
-_LIMIT_SENSORS = {"edge": "edge", "hotspot": "junction", "junction": "junction", "vram": "memory", "mem": "memory"}
+_DOMAINS_BY_CLOCK_WITH_LEVELS = {"sys": "graphics", "mem": "memory", "vclk_#": "video", "df": "fabric", "soc": "soc"}
+_SENSORS_BY_LIMIT = {"edge": "edge", "hotspot": "junction", "junction": "junction", "vram": "memory", "mem": "memory"}
 # Maps each throttle column of `amd-smi monitor` to the name of the reason in `--throttle`.
 _REASONS_BY_COLUMN = {
     "pviol": "ppt",
@@ -128,12 +128,12 @@ _TARGETS_BY_SECTION: Mapping[str, Mapping[str, Target]] = {
         **dict.fromkeys(("socket_power", "current_power", "power"), _cap_target("power_cap_watts")),
         **{
             f"{kind}_{name}_temperature": metric(f"temperature_{kind}_celsius", sensor, unit="C")
-            for name, sensor in _LIMIT_SENSORS.items()
+            for name, sensor in _SENSORS_BY_LIMIT.items()
             for kind in ("slowdown", "shutdown")
         },
         **{
             f"temperature_{name}": metric("temperature_critical_celsius", sensor, unit="C")
-            for name, sensor in _LIMIT_SENSORS.items()
+            for name, sensor in _SENSORS_BY_LIMIT.items()
         },
     },
     "pcie": {
@@ -199,7 +199,7 @@ _MAIN_TARGETS: Mapping[Path, tuple[Target, ...]] = {
     **{("clock", name, "max_clk"): (_max_clock_target(domain),) for name, domain in _DOMAINS_BY_CLOCK.items()},
     **{
         ("clock", name, "frequency_levels", "level_#"): (_max_clock_target(domain),)
-        for name, domain in _LEVEL_DOMAINS.items()
+        for name, domain in _DOMAINS_BY_CLOCK_WITH_LEVELS.items()
     },
     # The state says whether the memory controller is monitored for errors.
     ("ras", "ecc_block_state", "umc"): (switch("ecc_enabled", ENABLED),),

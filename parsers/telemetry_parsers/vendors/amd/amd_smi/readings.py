@@ -100,8 +100,8 @@ def read_processes(draft: Draft, device: int, block: Block) -> None:
     if retired is not None:
         draft.set_value(device, metric("retired_pages", "all"), retired)
     if pending is not None:
-        has_pending = pending if isinstance(pending, Absent) else float(pending > 0)
-        draft.set_value(device, metric("retired_pages_pending"), has_pending)
+        pending_flag = pending if isinstance(pending, Absent) else float(pending > 0)
+        draft.set_value(device, metric("retired_pages_pending"), pending_flag)
 
 
 def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | None]:
@@ -158,7 +158,7 @@ def _page_count(block: Block, section: str) -> Value | None:
 
 # The label of the total error count of all RAS blocks.
 _ALL_BLOCKS = "all"
-_WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
+_LABEL = re.compile(r"[a-z0-9_]{1,40}\Z")
 
 
 def read_readings(draft: Draft, device: int, block: Block) -> None:
@@ -252,12 +252,12 @@ def _preferred(previous: _Candidate, candidate: _Candidate, *, is_repeated: bool
 
 def _labelled_targets(path: Path) -> tuple[Target, ...]:
     """Return the target for a path that contains a label, or ()."""
-    if path[0] == "ecc_blocks" and len(path) == 3 and path[2] in ECC_COUNTS and _WORD.match(path[1]):
+    if path[0] == "ecc_blocks" and len(path) == 3 and path[2] in ECC_COUNTS and _LABEL.match(path[1]):
         return (metric(ECC_COUNTS[path[2]], path[1]),)
     if path[0] == "throttle" and 2 <= len(path) <= 4 and path[1].endswith(VIOLATION_SUFFIX):
         reason = path[1].removesuffix(VIOLATION_SUFFIX)
-        if _WORD.match(reason):
+        if _LABEL.match(reason):
             return (switch("throttled", ACTIVE, reason),)
-    if len(path) == 3 and path[0] in BOARD_SECTIONS and path[1] == "temperature" and _WORD.match(path[2]):
+    if len(path) == 3 and path[0] in BOARD_SECTIONS and path[1] == "temperature" and _LABEL.match(path[2]):
         return (temperature_target(board_sensor_label(path[2])),)
     return ()

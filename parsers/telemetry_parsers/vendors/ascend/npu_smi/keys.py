@@ -42,7 +42,7 @@ KEYS_WITHOUT_HBM = frozenset(
 # Product names and headings that show whether a product has HBM.
 NO_HBM_PATTERN = re.compile(r"\bascend ?310|\b310[pb][0-9]?\b|\bmemory-usage\(mb\)", re.IGNORECASE)
 HBM_PATTERN = re.compile(r"\bhbm\b|\bascend ?9|\b9[15]0[a-z]", re.IGNORECASE)
-# Cards with HBM print these keys, even if a virtual card omits the usage of its HBM.
+# Cards with HBM print these keys. A virtual card prints them even if it omits the usage of its HBM.
 KEYS_WITH_HBM = frozenset(
     {
         "aicore count", "aivector usage rate", "aicube usage rate", "npu utilization", "ddr usage rate", "ddr bandwidth usage rate",
@@ -88,7 +88,7 @@ FIELDS: Mapping[str, tuple[Target, ...]] = {
     "ecrc error count": (metric("pcie_errors_total", "ecrc"),),
     **{key: (target,) for key, target in CARD_SENSORS.items()},
 }
-# Values of the whole card, which a card with one chip may print below the chip.
+# Values of the whole card. If the card has one chip, they may be printed below the chip's name.
 CARD_FIELDS: Mapping[str, Target] = {**CARD_SENSORS, "power dissipation": metric("power_card_watts")}
 # Values of the whole card that are printed below the name of its controller.
 PART_FIELDS: Mapping[str, Target] = {
@@ -116,7 +116,7 @@ ECC_FIELDS: Mapping[str, Target] = {
     "ddr single bit isolated pages count": metric("retired_pages", "ddr_single_bit_ecc"),
     "ddr double bit isolated pages count": metric("retired_pages", "ddr_double_bit_ecc"),
 }
-# The first printed key is used: the state of HBM is preferred to that of DDR.
+# The first of these keys that is printed is used. The state of HBM is preferred to that of DDR.
 ECC_ENABLED_KEYS = ("hbm ecc-enable status", "ddr ecc-enable status", "ecc-enable status")
 # The JPEG encoder and decoder share a label, so the higher utilization is used.
 JPEG_KEYS = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
