@@ -17,14 +17,15 @@ _YEAR_10000 = 253402300800.0
 # Duration units: (minimum duration in ns, name, length in ns).
 _DURATION_UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (10**3, "µs", 10**3))
 _MAX_NAME_LENGTH = 48
-_BASES: Mapping[Basis, str] = {
+_BASIS_TEXTS: Mapping[Basis, str] = {
     "whole": "the whole card",
     "partition": "of the card, as a partition",
     "utilization": "of the card, by utilization",
     "memory": "of the card, by memory",
     "equal": "of the card, divided equally",
 }
-_USES: Mapping[tuple[bool, bool | None], str] = {
+# Maps (is allocated, is used) to a text.
+_USE_TEXTS: Mapping[tuple[bool, bool | None], str] = {
     (True, True): "allocated and used",
     (True, False): "allocated, not used",
     (True, None): "allocated",
@@ -36,7 +37,7 @@ _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 
 
 def number_text(value: float) -> str:
-    """Return the value without insignificant decimals."""
+    """Format a number without insignificant decimals."""
     if value == round(value):
         return f"{value:.0f}"
     magnitude = abs(value)
@@ -107,12 +108,12 @@ def bytes_per_second(value: float) -> str:
 
 
 def _format_with_prefix(value: float, unit: str) -> str:
-    number_text, prefix = _format_scaled(value, 1000.0, _DECIMAL)
-    return f"{number_text} {prefix}{unit}"
+    number, prefix = _format_scaled(value, 1000.0, _DECIMAL)
+    return f"{number} {prefix}{unit}"
 
 
 def seconds(value: float) -> str:
-    """Format a duration in its two largest units, such as `3 h 5 min`."""
+    """Format a duration. A minute or more is shown in two units, such as `3 h 5 min`."""
     if 0 < value < 0.1:
         return f"{number_text(value * 1000)} ms"
     if value < _MINUTE:
@@ -125,7 +126,7 @@ def seconds(value: float) -> str:
 
 
 def short_duration(nanoseconds: int) -> str:
-    """Format a duration in a suitable unit, such as `1.5 ms`."""
+    """Format nanoseconds in a suitable unit up to seconds, such as `1.5 ms`."""
     for min_nanoseconds, unit, unit_nanoseconds in _DURATION_UNITS:
         if abs(nanoseconds) >= min_nanoseconds:
             return f"{nanoseconds / unit_nanoseconds:,.1f} {unit}"
@@ -164,26 +165,30 @@ _SUFFIX_FORMATS: Mapping[str, Callable[[float], str]] = {
 
 def value_text(value: float, metric: Metric) -> str:
     """Format a value of the metric with its unit."""
-    by_suffix = next((function for suffix, function in _SUFFIX_FORMATS.items() if metric.name.endswith(suffix)), None)
-    return (by_suffix or _UNIT_FORMATS.get(metric.unit, number_text))(value)
+    format_by_suffix = next(
+        (function for suffix, function in _SUFFIX_FORMATS.items() if metric.name.endswith(suffix)), None
+    )
+    return (format_by_suffix or _UNIT_FORMATS.get(metric.unit, number_text))(value)
 
 
 def metric_name(metric: Metric) -> str:
-    """Return the metric's name in words."""
-    short = _without_unit(metric)
-    return (short if _SHORT_NAME_COUNTS[short] < 2 else f"{short} {metric.unit}").replace("_", " ").rstrip()
+    """Return the metric's name in words. The unit is omitted, unless another metric then has the same name."""
+    short_name = _key_without_unit(metric)
+    return (
+        (short_name if _SHORT_NAME_COUNTS[short_name] < 2 else f"{short_name} {metric.unit}").replace("_", " ").rstrip()
+    )
 
 
-def _without_unit(metric: Metric) -> str:
+def _key_without_unit(metric: Metric) -> str:
     key = metric.key.removeprefix("telemetry_host_")
     if metric.kind == "counter":
         key = key.removesuffix("_total")
     return key.removesuffix("_" + metric.unit) if metric.unit else key
 
 
-SHARED = "shared with host"
+SHARED_WITH_HOST = "shared with host"
 # Without their units, `memory_used_bytes` and `memory_used_ratio` would have the same name.
-_SHORT_NAME_COUNTS = Counter(_without_unit(metric) for metric in CATALOGUE if metric.scope == "device")
+_SHORT_NAME_COUNTS = Counter(_key_without_unit(metric) for metric in CATALOGUE if metric.scope == "device")
 
 
 def owner_text(owner: Owner) -> str:
@@ -203,21 +208,21 @@ def owners_summary(allocations: Sequence[Allocation]) -> str:
 
 
 def owners_search_text(allocations: Sequence[Allocation]) -> str:
-    """Return a card's owners, jobs and accounts as one text, for the filter to search."""
+    """Return the text in which a filter finds a card's owners, jobs and accounts."""
     owners = [allocation.owner for allocation in allocations]
     texts = (text for owner in owners for text in (owner_text(owner), owner.name, owner.job_name, owner.account))
     return " ".join(filter(None, texts))
 
 
 def share_text(allocation: Allocation) -> str:
-    """Return an owner's share and its basis: `75 % of the card, by utilization`."""
-    words = share_basis(allocation)
-    return words if allocation.basis == "whole" else f"{percent(allocation.share)} {words}"
+    """Return an owner's share and its basis, such as `75 % of the card, by utilization`."""
+    basis_text = share_basis(allocation)
+    return basis_text if allocation.basis == "whole" else f"{percent(allocation.share)} {basis_text}"
 
 
 def share_basis(allocation: Allocation) -> str:
-    """Return the basis of the share: `of the card, by utilization`."""
-    return _BASES[allocation.basis]
+    """Return the basis of the share in words, such as `of the card, by utilization`."""
+    return _BASIS_TEXTS[allocation.basis]
 
 
 def owners_text(allocations: Sequence[Allocation]) -> str:
@@ -229,7 +234,7 @@ def allocation_details(allocation: Allocation) -> str:
     """Describe how the owner uses the card and which sources report it."""
     memory = allocation.memory_used_bytes
     parts = (
-        _USES[allocation.is_allocated, allocation.is_used],
+        _USE_TEXTS[allocation.is_allocated, allocation.is_used],
         "" if memory is None else byte_size(memory),
         since_text(allocation.started),
         f"reported by {', '.join(allocation.sources)}" if allocation.sources else "",
@@ -242,8 +247,8 @@ def allocation_text(allocation: Allocation) -> str:
     return f"{owner_text(allocation.owner)}: {share_text(allocation)}, {allocation_details(allocation)}"
 
 
-def process_owner(process: Process) -> str:
-    """Return the owner of a process or, if unknown, its container."""
+def process_owner_text(process: Process) -> str:
+    """Return a text with the owner of a process, or with its container if the owner is unknown."""
     if process.owner is not None:
         return owner_text(process.owner)
     return f"container {cut(process.container, _MAX_NAME_LENGTH)}" if process.container else ""
@@ -256,7 +261,7 @@ def process_details(process: Process) -> str:
         process.name,
         command,
         f"of {process.user}" if process.user else "",
-        process_owner(process),
+        process_owner_text(process),
         f"GPU instance {process.instance}" if process.instance else "",
         "" if process.utilization_ratio is None else percent(process.utilization_ratio),
         since_text(process.started),

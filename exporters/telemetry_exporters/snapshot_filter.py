@@ -33,18 +33,19 @@ IDENTITY_LABELS = ("vendor", "device", "id", "model")
 Metrics = Mapping[str, Metric]
 NO_METRICS: Metrics = {}
 # The daemon itself counts events, so event metrics stay valid for a lost device.
-_VALID_FOR_LOST = frozenset({"events_total", "event_last_timestamp_seconds", "event_open"})
+_METRICS_OF_LOST_DEVICES = frozenset({"events_total", "event_last_timestamp_seconds", "event_open"})
 # Exporters compute these metrics, so parsers must not report them.
 _DERIVED_METRICS = frozenset(
     {"up", "info", "unread", "telemetry_devices", "telemetry_devices_refused"}
     | {name for name in OWN_LABELS if name.startswith(("telemetry_source_", "telemetry_maintenance"))}
 )
 
-_owner_texts = attrgetter(*(item.name for item in fields(Owner)))
-_device_texts = attrgetter(
+_get_owner_texts = attrgetter(*(item.name for item in fields(Owner)))
+_get_process_texts = attrgetter("name", "user", "command", "container")
+_get_device_texts = attrgetter(
     *("vendor", "id", "device", "model", "current_model", "uuid", "bus_id", "serial", "driver", "parent", "partition")
 )
-_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+_matches_name = re.compile(r"[a-z][a-z0-9_]*\Z").match
 _SUFFIXES = MappingProxyType({"counter": "_total", "info": "_info", "gauge": ""})
 _T = TypeVar("_T")
 
@@ -63,12 +64,12 @@ _Problems = defaultdict[str, list[Problem]]
 
 
 def family_name(metric: Metric) -> str:
-    """Return the metric's name in OpenMetrics, without `_total` and `_info`."""
+    """Return the name of the metric's OpenMetrics family, which omits `_total` and `_info`."""
     return metric.name.removesuffix(_SUFFIXES[metric.kind])
 
 
 def usable_metrics(plugin_metrics: Metrics) -> dict[str, Metric]:
-    """Return all usable metrics by key: the catalogue, and valid metrics of plugins."""
+    """Map keys to metrics: those of the catalogue, and well-formed plugin metrics whose names are not used yet."""
     metrics = dict(BY_KEY)
     used_names = {name for metric in CATALOGUE for name in (metric.name, family_name(metric))}
     for metric in plugin_metrics.values():
@@ -80,13 +81,13 @@ def usable_metrics(plugin_metrics: Metrics) -> dict[str, Metric]:
 
 def _is_well_formed(metric: Metric) -> bool:
     suffixes = tuple(suffix for suffix in ("_total", "_info") if metric.name.endswith(suffix))
-    expected = tuple(filter(None, (_SUFFIXES[metric.kind],)))
-    has_valid_label = not metric.label or (_NAME.match(metric.label) and metric.label not in IDENTITY_LABELS)
-    return bool(_NAME.match(metric.name) and suffixes == expected and has_valid_label and metric.scope == "device")
+    has_valid_suffix = suffixes == tuple(filter(None, (_SUFFIXES[metric.kind],)))
+    has_valid_label = not metric.label or (_matches_name(metric.label) and metric.label not in IDENTITY_LABELS)
+    return bool(_matches_name(metric.name) and has_valid_suffix and has_valid_label and metric.scope == "device")
 
 
 def clean_snapshot(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> Snapshot:
-    """Return a printable snapshot. Invalid readings are reported as problems."""
+    """Return the snapshot with printable strings and without invalid readings, which are reported as problems."""
     metrics = usable_metrics(plugin_metrics)
     device_validator, host_validator = _Validator("device", metrics), _Validator("host", metrics)
     problems: _Problems = defaultdict(list)
@@ -114,7 +115,7 @@ def _add_problem(problems: _Problems, source: str, where: str, name: str, fault:
 
 
 def _split_duplicates(items: Iterable[_T], key: Callable[[_T], str]) -> tuple[list[_T], list[_T]]:
-    """Return the first item with each key, and the duplicates."""
+    """Return the first item with each key, and all later items with the same keys."""
     all_items = list(items)
     first_by_key: dict[str, _T] = {}
     for item in all_items:
@@ -130,22 +131,23 @@ def shown_readings(device: MergedDevice) -> Sequence[MergedReading]:
     """Return the readings of a device, or only its event readings if it is lost."""
     if device.up is not False:
         return device.readings
-    return tuple(reading for reading in device.readings if reading.metric in _VALID_FOR_LOST)
+    return tuple(reading for reading in device.readings if reading.metric in _METRICS_OF_LOST_DEVICES)
 
 
 def _clean_device(device: MergedDevice) -> MergedDevice:
-    """Return the device with printable strings. Its readings are not checked."""
+    """Return the device with printable strings. The readings of a lost device are filtered, but not cleaned."""
     readings = shown_readings(device)
-    if not _is_clean(device):
+    if not _is_printable(device):
         return replace(deep_clean(replace(device, readings=())), readings=readings)
     return device if readings is device.readings else replace(device, readings=readings)
 
 
-def _is_clean(device: MergedDevice) -> bool:
-    facts = chain.from_iterable(device.facts)
-    processes = chain.from_iterable((item.name, item.user, item.command, item.container) for item in device.processes)
+def _is_printable(device: MergedDevice) -> bool:
+    fact_texts = chain.from_iterable(device.facts)
+    process_texts = chain.from_iterable(map(_get_process_texts, device.processes))
     owners = (*(item.owner for item in device.allocations), *(item.owner for item in device.processes if item.owner))
-    texts = chain(filter(None, _device_texts(device)), facts, processes, chain.from_iterable(map(_owner_texts, owners)))
+    owner_texts = chain.from_iterable(map(_get_owner_texts, owners))
+    texts = chain(filter(None, _get_device_texts(device)), fact_texts, process_texts, owner_texts)
     return "".join(texts).isprintable()
 
 
@@ -174,19 +176,19 @@ class _Validator:
         """Return whether all readings are valid."""
         columns = Readings.of(readings)
         indices = columns.shape.indices
-        total = sum([value for value in columns.values if not isinstance(value, Absent)])
-        if len(indices) < len(columns) or not math.isfinite(total):
+        numbers = [value for value in columns.values if not isinstance(value, Absent)]
+        if len(indices) < len(columns) or not math.isfinite(sum(numbers)):  # duplicates, or an invalid number
             return False
         return all(self._is_valid(columns[indices[key]]) for key in indices.keys() - self._valid_keys)
 
     def _is_valid(self, reading: MergedReading) -> bool:
-        is_valid = self.fault(reading) is None and reading.label.isprintable()
-        # The numbers are not remembered, because `are_valid` checks them each time.
+        is_valid = self.find_fault(reading) is None and reading.label.isprintable()
+        # For cached keys, `are_valid` checks only that the number is finite, but an info metric must be 1.
         if is_valid and not isinstance(reading.value, Absent) and self._metrics[reading.metric].kind != "info":
             self._valid_keys.add((reading.metric, reading.label))
         return is_valid
 
-    def fault(self, reading: MergedReading) -> Fault | None:
+    def find_fault(self, reading: MergedReading) -> Fault | None:
         """Return why a reading is invalid, or None if it is valid."""
         metric = self._metrics.get(reading.metric)
         if metric is None or metric.scope != self._scope or reading.metric in _DERIVED_METRICS:
@@ -196,10 +198,10 @@ class _Validator:
             return None if metric.label or not reading.label else Fault.MISLABELLED
         if bool(metric.label) != bool(reading.label):
             return Fault.MISLABELLED
-        return _value_fault(metric, reading.value)
+        return _find_value_fault(metric, reading.value)
 
 
-def _value_fault(metric: Metric, value: float) -> Fault | None:
+def _find_value_fault(metric: Metric, value: float) -> Fault | None:
     is_valid = value == 1.0 if metric.kind == "info" else math.isfinite(value)
     return None if is_valid else Fault.INVALID
 
@@ -211,7 +213,7 @@ def _valid_readings(
     valid: dict[tuple[str, str], MergedReading] = {}
     for reading in map(deep_clean, readings):
         key = (reading.metric, reading.label)
-        fault = Fault.DUPLICATE if key in valid else validator.fault(reading)
+        fault = Fault.DUPLICATE if key in valid else validator.find_fault(reading)
         if fault is None:
             valid[key] = reading
         else:
@@ -231,7 +233,7 @@ def _is_valid_sample(sample: Sample, metric: Metric | None) -> bool:
     if metric is None or metric.scope != "daemon" or sample.metric in _DERIVED_METRICS:
         return False
     names = tuple(name for name, _ in sample.labels)
-    return names == OWN_LABELS[sample.metric] and _value_fault(metric, sample.value) is None
+    return names == OWN_LABELS[sample.metric] and _find_value_fault(metric, sample.value) is None
 
 
 def _with_problems(snapshot: Snapshot, problems: _Problems) -> Snapshot:

@@ -14,9 +14,9 @@ _ELLIPSIS = "…"
 _MAX_NAMES = 4
 
 _T = TypeVar("_T")
-_BLANKS = frozenset("\t\n\v\f\r\x85\u2028\u2029")
+_TABS_AND_LINE_BREAKS = frozenset("\t\n\v\f\r\x85\u2028\u2029")
 # Unicode categories: control, format, surrogate, private use, and unassigned characters.
-_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 # Latin letters, dashes, arrows and block characters are one column wide.
 _is_narrow = re.compile("[ -~\u00a0-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u2193\u2580-\u25bf]*").fullmatch
 
@@ -29,13 +29,13 @@ def clean(text: str) -> str:
 
 
 def _replace_unprintable(character: str) -> str:
-    if character in _BLANKS:
+    if character in _TABS_AND_LINE_BREAKS:
         return " "
-    return _REPLACEMENT if unicodedata.category(character) in _UNSAFE else character
+    return _REPLACEMENT if unicodedata.category(character) in _UNSAFE_CATEGORIES else character
 
 
 def deep_clean(value: _T) -> _T:
-    """Return the value with all strings cleaned, or the same object if nothing changes."""
+    """Return the value with all its strings cleaned, or the value itself if nothing changes."""
     if isinstance(value, str):
         return clean(value)  # type: ignore[return-value]  # a str returns a str
     if isinstance(value, tuple):
@@ -60,7 +60,7 @@ def first_names(names: Sequence[str], separator: str = " ", limit: int = _MAX_NA
 
 
 def display_width(text: str) -> int:
-    """Return the width in terminal columns."""
+    """Return the width of the text in terminal columns."""
     return len(text) if _is_narrow(text) else sum(map(_character_width, text))
 
 
@@ -78,34 +78,34 @@ def cut(text: str, width: int) -> str:
         return ""
     if _is_narrow(text):
         return text[: width - 1].rstrip() + _ELLIPSIS
-    beginnings = accumulate(map(_character_width, text), initial=0)
-    length = sum(columns < width for columns in beginnings) - 1
+    prefix_widths = accumulate(map(_character_width, text), initial=0)
+    length = sum(prefix_width < width for prefix_width in prefix_widths) - 1
     return text[:length].rstrip() + _ELLIPSIS
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """Return lines of at most `width` columns; 0 means no limit."""
+    """Return lines of at most `width` columns, or one line if `width` is 0. Continuation lines start with `indent`."""
     if width <= 0 or display_width(text) <= width:
         return [text]
     lines = [text[: len(text) - len(text.lstrip())]]
-    later_width = max(1, width - display_width(indent))
+    later_line_width = max(1, width - display_width(indent))
     for word in text.split():
         separator = "" if not lines[-1].strip() else " "
         if display_width(lines[-1] + separator + word) <= width:
             lines[-1] += separator + word
             continue
-        fragments = list(_split_word(word, later_width))
+        fragments = list(_split_word(word, later_line_width))
         lines += [indent + fragment for fragment in fragments]
     return lines if lines[0].strip() else lines[1:]
 
 
 def _split_word(word: str, width: int) -> Iterator[str]:
-    start = used = 0
+    start = used_columns = 0
     for index, columns in enumerate(map(_character_width, word)):
-        if used + columns > width and index > start:
+        if used_columns + columns > width and index > start:
             yield word[start:index]
-            start, used = index, 0
-        used += columns
+            start, used_columns = index, 0
+        used_columns += columns
     yield word[start:]
 
 
@@ -120,7 +120,7 @@ def pad_left(text: str, width: int) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
-    """Return the rows as lines. Columns in `right` are right-aligned."""
+    """Return the rows as lines with aligned columns. Columns whose index is in `right` are right-aligned."""
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     pads = [pad_left if index in right else pad_right for index in range(len(widths))]
     return [

@@ -14,7 +14,7 @@ from kits.fed_node import demo_snapshot
 from kits.planted_faults import FAULTS, NO_FAULTS, node_with
 from kits.snapshots import device, reading, snapshot, source
 from telemetry_exporters.documents import check_formats
-from telemetry_exporters.judgement.checkup import Status, examine, worst
+from telemetry_exporters.judgement.checkup import Status, examine, worst_status
 from telemetry_exporters.judgement.thresholds import overridden
 from telemetry_exporters.snapshot_filter import clean_snapshot
 from telemetry_parsers.model import Snapshot
@@ -102,10 +102,10 @@ def test_silent_source_is_never_ok(state: str, up: bool | None, status: Status) 
 
 
 def test_worst_status_is_chosen() -> None:
-    assert worst([Status.UNKNOWN, Status.WARNING, Status.OK]) is Status.WARNING
-    assert worst([Status.UNKNOWN, Status.CRITICAL]) is Status.CRITICAL
-    assert worst([Status.UNKNOWN, Status.OK]) is Status.UNKNOWN
-    assert worst([]) is Status.OK
+    assert worst_status([Status.UNKNOWN, Status.WARNING, Status.OK]) is Status.WARNING
+    assert worst_status([Status.UNKNOWN, Status.CRITICAL]) is Status.CRITICAL
+    assert worst_status([Status.UNKNOWN, Status.OK]) is Status.UNKNOWN
+    assert worst_status([]) is Status.OK
 
 
 def test_overridden_thresholds_are_local() -> None:

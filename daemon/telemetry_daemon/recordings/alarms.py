@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
 
-from telemetry_exporters.judgement.evidence import TEMPERATURES, DeviceView, Positions, over_critical
+from telemetry_exporters.judgement.evidence import TEMPERATURES, DeviceView, Positions, detect_critical_temperature
 from telemetry_exporters.judgement.thresholds import pattern
 from telemetry_parsers import bounds
 from telemetry_parsers.dataclass import dataclass, replace
@@ -148,8 +148,8 @@ def _overheating(device: MergedDevice, readings: Readings) -> Iterator[tuple[str
     if any(not isinstance(readings.values[index], Absent) for _, index in indices["throttled"]):
         return
     view = DeviceView(device, readings, indices, 0.0)
-    if view.numbers(_TEMPERATURE):
-        yield OVER_CRITICAL, {(OVER_CRITICAL, ""): float(bool(over_critical(view)))}
+    if view.numbers_by_label(_TEMPERATURE):
+        yield OVER_CRITICAL, {(OVER_CRITICAL, ""): float(bool(detect_critical_temperature(view)))}
 
 
 @lru_cache(maxsize=_MAX_SHAPES)

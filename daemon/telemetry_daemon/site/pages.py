@@ -246,7 +246,7 @@ def _with_limit(part: Value | None, whole: Value | None, to_text: Callable[[floa
 
 def _memory_html(row: overview.DeviceRow) -> tuple[str, float | None]:
     if overview.shares_host_memory(row.device):
-        return escaped(human.SHARED), None
+        return escaped(human.SHARED_WITH_HOST), None
     return _with_limit(row.memory_used, row.memory_total, human.byte_size)
 
 

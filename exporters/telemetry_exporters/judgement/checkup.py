@@ -23,7 +23,7 @@ class Status(enum.IntEnum):
 
 
 # WARNING comes before UNKNOWN, because the cause of a warning is known.
-_WORST_FIRST = (Status.CRITICAL, Status.WARNING, Status.UNKNOWN, Status.OK)
+_STATUSES_WORST_FIRST = (Status.CRITICAL, Status.WARNING, Status.UNKNOWN, Status.OK)
 _STATUS_BY_SEVERITY = {Severity.BAD: Status.CRITICAL, Severity.WARNING: Status.WARNING}
 # A quiet condition with this word has the status UNKNOWN. Other quiet conditions have the status OK.
 _UNKNOWN_WORD = "unknown"
@@ -43,7 +43,9 @@ class Check:
     rank: int = 0
 
 
-_UNREPORTED = Check("devices", Status.UNKNOWN, "none reported", "`telemetry doctor` shows which sources were read")
+_NO_DEVICES_REPORTED = Check(
+    "devices", Status.UNKNOWN, "none reported", "`telemetry doctor` shows which sources were read"
+)
 _NO_ACCELERATORS = Check("devices", Status.OK, "this node has no accelerators")
 
 
@@ -60,7 +62,7 @@ class Checkup:
     def troubles(self) -> Iterator[Check]:
         """Yield the failing checks, worst first. Devices with the same failure share a check."""
         groups: dict[tuple[Status, str, str], list[Check]] = {}
-        for check in sorted(self.checks, key=lambda check: (_WORST_FIRST.index(check.status), check.rank)):
+        for check in sorted(self.checks, key=lambda check: (_STATUSES_WORST_FIRST.index(check.status), check.rank)):
             if check.status is not Status.OK:
                 name = "" if check.device else check.name
                 groups.setdefault((check.status, check.words, name), []).append(check)
@@ -80,21 +82,21 @@ def examine(
     *,
     has_accelerators: bool = True,
 ) -> Checkup:
-    """Check a cleaned snapshot. `expected` maps vendors to device counts."""
+    """Check a cleaned snapshot, or only its devices in `device_ids`. `expected` maps vendors to device counts."""
     verdict = judge(snapshot)
     devices = tuple(device for device in snapshot.devices if device_ids is None or device.id in device_ids)
     checks = [_device_check(device, verdict[device.id]) for device in devices]
     if device_ids is None:
         checks += [*_count_checks(snapshot.devices, expected), *_source_checks(snapshot.sources)]
         if not snapshot.devices and not expected:
-            checks.append(_UNREPORTED if has_accelerators else _NO_ACCELERATORS)
-    status = worst(check.status for check in checks)
+            checks.append(_NO_DEVICES_REPORTED if has_accelerators else _NO_ACCELERATORS)
+    status = worst_status(check.status for check in checks)
     return Checkup(snapshot.hostname, snapshot.wall_time, status, tuple(checks), devices)
 
 
-def worst(statuses: Iterable[Status]) -> Status:
+def worst_status(statuses: Iterable[Status]) -> Status:
     """Return the worst status, or OK if there are no statuses."""
-    return min(statuses, key=_WORST_FIRST.index, default=Status.OK)
+    return min(statuses, key=_STATUSES_WORST_FIRST.index, default=Status.OK)
 
 
 def device_name(device: MergedDevice) -> str:
@@ -103,7 +105,7 @@ def device_name(device: MergedDevice) -> str:
 
 
 def _device_check(device: MergedDevice, findings: tuple[Finding, ...]) -> Check:
-    status = worst(map(_status_of, findings))
+    status = worst_status(map(_status_of, findings))
     shown_findings = (finding for finding in findings if status is Status.OK or _status_of(finding) is not Status.OK)
     headlines = ", ".join(finding.headline for finding in shown_findings)
     remedy = next((finding.remedy for finding in findings if _status_of(finding) is status), "")

@@ -97,7 +97,7 @@ def rows(snapshot: Snapshot, verdict: Verdict | None = None) -> tuple[DeviceRow,
 
 
 def missing_text(device: MergedDevice) -> str:
-    """Return why a device has no reading of a metric."""
+    """Return the reason why a device has no reading of a metric, in words."""
     return "its source is not read" if device.up is None else "no source reports it"
 
 
@@ -138,7 +138,7 @@ def slowdown_celsius(device: MergedDevice) -> float | None:
 
 
 def reading_value(device: MergedDevice, metric: str) -> Value | None:
-    """Return the reading of a metric without labels."""
+    """Return the value of a metric without labels, or None if the device has no such reading."""
     return Readings.of(device.readings).value(metric)
 
 
@@ -148,7 +148,7 @@ def as_number(value: Value | None) -> float | None:
 
 
 def temperature(device: MergedDevice) -> Value | None:
-    """Return the device's highest temperature, or the reason why it is absent."""
+    """Return the device's highest temperature or the reason why it is absent, or None if no source reports it."""
     return kept_value(device, "temperature_celsius")
 
 
@@ -160,7 +160,7 @@ def source_condition(source: SourceStatus) -> Finding:
 
 
 def inventory(snapshot: Snapshot) -> str:
-    """Count the cards of each model: `8 × H100, 2 × MTT S4000 unread`."""
+    """Return the number of cards of each model, such as `8 × H100, 2 × MTT S4000 unread`."""
     present = [device for device in snapshot.devices if device.parent is None and device.up is not False]
     counts = Counter((current_model(device) or f"{device.vendor} device", device.up is None) for device in present)
     texts = (f"{count} × {model}{' unread' if unread else ''}" for (model, unread), count in counts.items())
@@ -191,7 +191,7 @@ def replay_note(snapshot: Snapshot) -> str:
 
 
 def maintenance_note(snapshot: Snapshot) -> str:
-    """Return the end and the reason of the maintenance, if there is one."""
+    """Return the end and the reason of the maintenance, or an empty string if none is announced."""
     maintenance = snapshot.maintenance
     if maintenance is None or maintenance.seconds_left is None:
         return ""
@@ -208,7 +208,7 @@ def simulation_note(snapshot: Snapshot) -> str:
 
 
 def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Trouble]:
-    """Yield the problems, worst first."""
+    """Yield the problems of devices and sources, worst first."""
     verdict = judge(snapshot) if verdict is None else verdict
     device_troubles = sorted(_device_troubles(snapshot, verdict), key=lambda item: item[0].rank)
     yield from (trouble for finding, trouble in device_troubles if finding.severity is Severity.BAD)
@@ -237,7 +237,7 @@ def _device_troubles(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Fin
 
 def _unread_troubles(snapshot: Snapshot) -> Iterator[Trouble]:
     released_sources = {source.vendor: source.source for source in snapshot.sources if source.state == "released"}
-    groups: dict[tuple[str, str], list[MergedDevice]] = {}
+    devices_by_trouble: dict[tuple[str, str], list[MergedDevice]] = {}
     for device in snapshot.devices:
         if device.up is None and device.parent is None:
             age = "not read since the daemon started"
@@ -249,8 +249,8 @@ def _unread_troubles(snapshot: Snapshot) -> Iterator[Trouble]:
                 if source
                 else "find out why the device's source fails"
             )
-            groups.setdefault((age, remedy), []).append(device)
-    for (age, remedy), devices in groups.items():
+            devices_by_trouble.setdefault((age, remedy), []).append(device)
+    for (age, remedy), devices in devices_by_trouble.items():
         yield Trouble(_device_names(devices), "unknown", remedy, Severity.QUIET, age)
 
 
@@ -273,15 +273,15 @@ def _source_remedy(status: SourceStatus) -> str:
 
 
 def device_list(devices: Iterable[MergedDevice]) -> str:
-    """Return a text that lists the devices by vendor: `nvidia 0-7, 9; amd 0, 1`."""
-    by_vendor: dict[str, list[str]] = {}
+    """Return the vendors with their device labels, such as `nvidia 0-7, 9; amd 0, 1`."""
+    labels_by_vendor: dict[str, list[str]] = {}
     for device in devices:
-        by_vendor.setdefault(device.vendor, []).append(device.device)
-    return "; ".join(f"{vendor} {', '.join(_label_ranges(labels))}" for vendor, labels in by_vendor.items())
+        labels_by_vendor.setdefault(device.vendor, []).append(device.device)
+    return "; ".join(f"{vendor} {', '.join(_label_ranges(labels))}" for vendor, labels in labels_by_vendor.items())
 
 
 def _label_ranges(labels: Sequence[str]) -> Iterator[str]:
-    """Yield the labels, with consecutive numbers merged into ranges."""
+    """Yield the labels. Three or more consecutive numbers become a range such as `0-7`."""
     start = 0
     for end in range(1, len(labels) + 1):
         if end < len(labels) and labels[end] == _next_label(labels[end - 1]):
@@ -310,18 +310,18 @@ class Figures:
 
     whole_count: int
     up_count: int
-    values: tuple[tuple[float, ...], ...]
+    values: tuple[tuple[float, ...], ...]  # for each row of _FIGURES, the numbers of the devices
 
 
 def node_figures(all_rows: Iterable[DeviceRow]) -> Figures:
     """Return the figures of a node's whole devices, without partitions."""
     whole_rows = [row for row in all_rows if row.device.parent is None]
     up_rows = [row for row in whole_rows if row.device.up]
-    numbers = (
+    values = (
         tuple(value for row in up_rows if (value := read_value(row)) is not None and not isinstance(value, Absent))
         for _, read_value, _ in _FIGURES
     )
-    return Figures(len(whole_rows), len(up_rows), tuple(numbers))
+    return Figures(len(whole_rows), len(up_rows), tuple(values))
 
 
 def node_tiles(nodes: Sequence[Figures]) -> tuple[Tile, ...]:

@@ -130,10 +130,10 @@ THRESHOLDS: Mapping[str, Threshold] = {
 
 def values_in_promql() -> dict[str, str]:
     """Map the name of each threshold to its value as a PromQL expression."""
-    return {name: threshold.promql for name, threshold in THRESHOLDS.items()}
+    return {name: entry.promql for name, entry in THRESHOLDS.items()}
 
 
-# Numbers that replace values of THRESHOLDS within the context manager `overridden`.
+# The numbers that `overridden` uses in place of values of THRESHOLDS.
 _OVERRIDES: ContextVar[Mapping[str, float]] = ContextVar("changed thresholds", default=MappingProxyType({}))
 
 
@@ -148,7 +148,7 @@ def overridden(numbers: Mapping[str, float]) -> Iterator[None]:
 
 
 def threshold(name: str) -> float:
-    """Return the numeric threshold with this name. Raises TypeError if it is not a number."""
+    """Return the numeric threshold with this name. Raises TypeError if the threshold is not a number."""
     value = _OVERRIDES.get().get(name, THRESHOLDS[name].value)
     if isinstance(value, str | timedelta):
         raise TypeError(f"{name} is not a number")
@@ -156,7 +156,7 @@ def threshold(name: str) -> float:
 
 
 def seconds(name: str) -> float:
-    """Return the duration with this name in seconds. Raises TypeError if it is not a duration."""
+    """Return the duration with this name in seconds. Raises TypeError if the threshold is not a duration."""
     value = THRESHOLDS[name].value
     if not isinstance(value, timedelta):
         raise TypeError(f"{name} is not a duration")
@@ -164,7 +164,7 @@ def seconds(name: str) -> float:
 
 
 def pattern(name: str) -> str:
-    """Return the regular expression with this name. Raises TypeError if it is not a regular expression."""
+    """Return the regular expression with this name. Raises TypeError if the threshold is not one."""
     value = THRESHOLDS[name].value
     if not isinstance(value, str):
         raise TypeError(f"{name} is not a regular expression")

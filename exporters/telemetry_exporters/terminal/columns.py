@@ -174,7 +174,7 @@ def _shared_memory_cell(row: DeviceRow) -> Cell | None:
     if as_number(row.memory_used) is not None or not shares_host_memory(row.device):
         return None
     used = as_number(reading_value(row.device, "memory_processes_bytes"))
-    return Cell(human.SHARED if used is None else f"{human.byte_size(used)} shared")
+    return Cell(human.SHARED_WITH_HOST if used is None else f"{human.byte_size(used)} shared")
 
 
 def _fan_cell(row: DeviceRow) -> Cell:

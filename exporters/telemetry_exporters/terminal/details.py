@@ -153,7 +153,7 @@ def _process_cells(device: MergedDevice, process: Process, command_line: str, no
         "" if memory is None else human.byte_size(memory),
         "" if ratio is None else human.percent(ratio),
         "" if started is None or not human.is_valid_time(started) else human.seconds(max(0.0, round(now - started))),
-        human.process_owner(process),
+        human.process_owner_text(process),
         process.name or process.command,
         command_line,
     )

@@ -182,7 +182,7 @@ def _run_seconds(row: ProcessRow) -> float | None:
 _PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
     Column("PID", lambda row: Cell(str(row.process.pid)), lambda row: float(row.process.pid), 0, usual_width=7),
     text_column("USER", lambda row: cut(row.process.user, _MAX_NAME_LENGTH), OPTIONAL, 6),
-    text_column("OWNER", lambda row: human.process_owner(row.process), OPTIONAL + 1, 18),
+    text_column("OWNER", lambda row: human.process_owner_text(row.process), OPTIONAL + 1, 18),
     name_column("CARD", lambda row: row.card, 2),
     number_column("MEMORY", lambda row: row.process.memory_used_bytes, human.byte_size, 1, 8),
     number_column("%GPU", lambda row: row.process.utilization_ratio, human.percent, OPTIONAL + 2, 5),
@@ -197,7 +197,7 @@ def _search_text(row: ProcessRow) -> str:
     process = row.process
     owner = process.owner
     account = "" if owner is None else f"{owner.name} {owner.account}"
-    texts = (process.name, process.command, process.user, human.process_owner(process), account, process.container)
+    texts = (process.name, process.command, process.user, human.process_owner_text(process), account, process.container)
     return " ".join(filter(None, (str(process.pid), *texts, _command(row), row.card, row.device.model, row.device.id)))
 
 
