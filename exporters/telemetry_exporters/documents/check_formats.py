@@ -17,13 +17,13 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import MergedDevice
 
 # node-problem-detector truncates the output of a plugin to this length.
-_NPD_BYTES = 80
+_NPD_MAX_BYTES = 80
 # Icinga keeps only a few kilobytes of the first line.
-_MAX_IN_FIRST_LINE = 4
+_MAX_FAILURES_IN_FIRST_LINE = 4
 _MAX_LINE_LENGTH = 400
 # Performance data of more devices would exceed the limits of monitoring systems.
 _MAX_DEVICES = 64
-_NOT_IN_LABEL = re.compile(r"[^A-Za-z0-9_.:-]+")
+_INVALID_LABEL_CHARACTERS = re.compile(r"[^A-Za-z0-9_.:-]+")
 _PERCENT = 100.0
 _StatusWord = Annotated[str, Schema({"enum": ["ok", "warning", "critical", "unknown"]})]
 
@@ -89,7 +89,7 @@ def nhc_text(checkup: Checkup) -> str:
 def npd_text(checkup: Checkup) -> str:
     """Return the result as one line that node-problem-detector does not truncate."""
     text = _one_line(_summary(checkup))
-    return _cut_bytes(text, _NPD_BYTES - 1) + "\n"
+    return _cut_bytes(text, _NPD_MAX_BYTES - 1) + "\n"
 
 
 def document(checkup: Checkup) -> str:
@@ -116,7 +116,7 @@ def document(checkup: Checkup) -> str:
 
 
 def nhc_status(status: Status) -> int:
-    """Return the exit status for Node Health Check."""
+    """Return the exit status for Node Health Check: 1 if the node is critical or unknown."""
     return int(status in (Status.CRITICAL, Status.UNKNOWN))
 
 
@@ -131,8 +131,8 @@ def _summary(checkup: Checkup) -> str:
         return "this node has no accelerators"
     if not failing:
         return f"{len(checkup.devices)} device{'s' * (len(checkup.devices) != 1)} ok"
-    first_failures = "; ".join(f"{check.name}: {check.words}" for check in failing[:_MAX_IN_FIRST_LINE])
-    omitted_count = len(failing) - _MAX_IN_FIRST_LINE
+    first_failures = "; ".join(f"{check.name}: {check.words}" for check in failing[:_MAX_FAILURES_IN_FIRST_LINE])
+    omitted_count = len(failing) - _MAX_FAILURES_IN_FIRST_LINE
     return f"{first_failures}; and {omitted_count} more" if omitted_count > 0 else first_failures
 
 
@@ -148,25 +148,26 @@ def _cut_bytes(text: str, limit: int) -> str:
 def _perf_data_texts(checkup: Checkup) -> Iterator[str]:
     cards = [device for device in checkup.devices if device.parent is None and device.up][:_MAX_DEVICES]
     for device in cards:
-        label = _NOT_IN_LABEL.sub("_", f"{device.vendor}_{device.device}")
-        for item in _perf_data(device):
-            if item.value is not None:
-                limits = ";".join(map(_format, (item.warning, item.critical, item.minimum, item.maximum))).rstrip(";")
-                yield f"{label}_{item.name}={_format(item.value)}{item.unit}{f';{limits}' if limits else ''}"
+        label = _INVALID_LABEL_CHARACTERS.sub("_", f"{device.vendor}_{device.device}")
+        for data in _perf_data(device):
+            if data.value is not None:
+                limits = map(_format_number, (data.warning, data.critical, data.minimum, data.maximum))
+                suffix = ";".join(("", *limits)).rstrip(";")
+                yield f"{label}_{data.name}={_format_number(data.value)}{data.unit}{suffix}"
 
 
 def _perf_data(device: MergedDevice) -> Iterator[PerfData]:
     yield PerfData("temperature", as_number(temperature(device)), "", slowdown_celsius(device))
-    yield PerfData("power", _value(device, "power_watts"), "", minimum=0.0, maximum=_value(device, "power_cap_watts"))
+    yield PerfData("power", _number(device, "power_watts"), "", minimum=0.0, maximum=_number(device, "power_cap_watts"))
     for name, metric in (("memory", "memory_used_ratio"), ("utilization", "utilization_ratio")):
-        ratio = _value(device, metric)
+        ratio = _number(device, metric)
         percent = None if ratio is None else round(ratio * _PERCENT, 2)
         yield PerfData(name, percent, "%", minimum=0.0, maximum=_PERCENT)
 
 
-def _value(device: MergedDevice, metric: str) -> float | None:
+def _number(device: MergedDevice, metric: str) -> float | None:
     return as_number(reading_value(device, metric))
 
 
-def _format(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return "" if value is None else f"{value:.10g}"

@@ -132,13 +132,13 @@ def _series_json(series: Series) -> str:
 
 def _numbers_json(values: Sequence[float]) -> str:
     """Return the numbers as a JSON array, with null for NaN."""
-    texts: dict[float, str] = {}  # each number is formatted once, because many slots are equal
-    return f"[{','.join(texts.get(value) or _number_json(value, texts) for value in values)}]"
+    cache: dict[float, str] = {}  # each number is formatted once, because many slots are equal
+    return f"[{','.join(cache.get(value) or _format_and_cache(value, cache) for value in values)}]"
 
 
-def _number_json(value: float, texts: dict[float, str]) -> str:
+def _format_and_cache(value: float, cache: dict[float, str]) -> str:
     if not math.isfinite(value):
         return "null"
     text = _SEVEN_DIGITS % value
-    texts[value] = number_text = plain_number(float(text)).removesuffix(".0") if "e" in text else text
+    cache[value] = number_text = plain_number(float(text)).removesuffix(".0") if "e" in text else text
     return number_text

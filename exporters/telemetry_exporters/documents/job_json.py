@@ -18,7 +18,7 @@ def line(record: JobRecord) -> str:
 
 
 def read(text: str | bytes) -> JobRecord:
-    """Parse a job record from a JSON line. Raises CodecError."""
+    """Parse a job record from a JSON line. Raises CodecError if the line is too long or invalid."""
     if len(text) > MAX_LINE_BYTES:
         raise CodecError("", "the line is too long")
     return clean_record(from_plain(JobRecord, decode_line(text)))

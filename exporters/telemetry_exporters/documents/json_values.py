@@ -36,7 +36,7 @@ def utc_time_or_none(unix_seconds: float | None) -> str | None:
 
 
 def plain_number(value: float) -> str:
-    """Return the shortest decimal without an exponent that parses to the same float."""
+    """Return the shortest decimal number without an exponent that is parsed as the same float."""
     digits = repr(value)
     if "e" not in digits:
         return digits

@@ -1,4 +1,4 @@
-"""The metric catalogue as documentation."""
+"""Writes the metric catalogue as documentation."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from telemetry_parsers.ownership import Allocation, Owner
 def document(
     snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, ids: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """Return the snapshot document. If `ids` is given, it contains only these devices."""
+    """Return the snapshot document with all devices, or only with the devices in `ids`."""
     snapshot = clean_snapshot(snapshot, plugin_metrics)
     metrics = usable_metrics(plugin_metrics)
     verdict = judge(snapshot)
@@ -208,10 +208,10 @@ def _group_by_metric(entries: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
 
 
 def _origins(readings: Iterable[MergedReading]) -> dict[str, Any]:
-    """Map each metric to the source of its number."""
+    """Map each metric to its source, or to the sources by label if they differ."""
     numbers = [reading for reading in readings if not isinstance(reading.value, Absent)]
-    by_metric = _group_by_metric((reading.metric, reading.label, reading.source) for reading in numbers)
-    return {metric: _merge_if_equal(sources) for metric, sources in by_metric.items()}
+    sources_by_metric = _group_by_metric((reading.metric, reading.label, reading.source) for reading in numbers)
+    return {metric: _merge_if_equal(sources) for metric, sources in sources_by_metric.items()}
 
 
 def _merge_if_equal(sources: str | dict[str, str]) -> str | dict[str, str]:

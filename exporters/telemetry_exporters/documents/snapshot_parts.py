@@ -29,16 +29,16 @@ _METRIC = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}
 _ABSENCE = {"enum": [absent.value for absent in Absent]}
 
 
-def _by_metric(value_schema: Mapping[str, Any], min_labels: int = 1) -> Schema:
-    """Return the schema of an object that maps metrics to values."""
+def _schema_by_metric(value_schema: Mapping[str, Any], min_labels: int = 1) -> Schema:
+    """Return the schema of an object that maps metrics to values, or to objects with a value for each label."""
     labelled_schema = {"type": "object", "minProperties": min_labels, "additionalProperties": value_schema}
     return Schema({"propertyNames": _METRIC, "additionalProperties": {"anyOf": [value_schema, labelled_schema]}})
 
 
 SeverityWord = Annotated[str, Schema({"enum": [severity.value for severity in Severity]})]
-Numbers = Annotated[Mapping[str, Any], _by_metric({"type": "number"})]
-Absences = Annotated[Mapping[str, Any], _by_metric(_ABSENCE)]
-_Origins = Annotated[Mapping[str, Any], _by_metric({"type": "string"}, min_labels=2)]
+Numbers = Annotated[Mapping[str, Any], _schema_by_metric({"type": "number"})]
+Absences = Annotated[Mapping[str, Any], _schema_by_metric(_ABSENCE)]
+_Origins = Annotated[Mapping[str, Any], _schema_by_metric({"type": "string"}, min_labels=2)]
 ProcessKind = Literal["compute", "graphics", "mps"]
 
 
@@ -96,7 +96,7 @@ class PollJson:
 
 
 def poll_json(health: Health, now: float, duration_digits: int, age_digits: int) -> PollJson:
-    """Return a poll as JSON. `now` is a monotonic time."""
+    """Return a poll for JSON documents. `now` is a monotonic time."""
     seconds = round(health.seconds, duration_digits) if health.attempted else None
     age = round(max(0.0, now - health.attempted_monotonic), age_digits) if health.attempted else None
     return PollJson(health.poll, health.state, health.reason, seconds, age)

@@ -27,7 +27,7 @@ _HOST_METRICS = (
     "telemetry_host_memory_used_bytes",
     "telemetry_host_memory_total_bytes",
 )
-_ROUNDED_FROM = 1000.0
+_MIN_ROUNDED_NUMBER = 1000.0
 _MAX_ROWS = 4096
 
 Entry = dict[str, Any]
@@ -208,7 +208,7 @@ def _trouble_to_json(trouble: overview.Trouble) -> TroubleJson:
 
 
 def without_ages(state: Entry) -> Entry:
-    """Return the state without its time, and without the durations and ages of polls."""
+    """Return the state without the values that change at each poll: its time, and the polls' durations and ages."""
     sources = [
         {**source, "polls": [(poll["poll"], poll["state"], poll["reason"]) for poll in source["polls"]]}
         for source in state["sources"]
@@ -256,23 +256,23 @@ def readings(snapshot: Snapshot, numbers_json: str, now: float) -> str:
 
 
 def numbers(snapshot: Snapshot) -> str:
-    """Return the JSON members with the numbers of the host and the devices."""
+    """Return the members `host` and `values` of the event `readings` as JSON text."""
     host = {reading.metric: reading.value for reading in snapshot.host if not reading.label}
-    host_numbers = ",".join(_format(host.get(metric), 1.0) for metric in _HOST_METRICS)
+    host_numbers = ",".join(_to_json(host.get(metric), 1.0) for metric in _HOST_METRICS)
     return f'"host":[{host_numbers}],"values":[{",".join(map(_row_to_json, snapshot.devices))}]'
 
 
 def _row_to_json(device: MergedDevice) -> str:
-    texts = [_format(value, SCALES.get(metric, 1.0)) for metric, value in zip(KEPT, kept_values(device), strict=True)]
+    texts = [_to_json(value, SCALES.get(metric, 1.0)) for metric, value in zip(KEPT, kept_values(device), strict=True)]
     return "null" if set(texts) == {"null"} else f"[{','.join(texts)}]"
 
 
-def _format(value: float | Absent | None, scale: float) -> str:
-    """Return the scaled number as JSON with four significant digits."""
+def _to_json(value: float | Absent | None, scale: float) -> str:
+    """Return the number divided by `scale` as JSON, with four significant digits or as an integer from 1,000."""
     if value is None or isinstance(value, Absent):
         return "null"
     scaled = value / scale
-    return str(round(scaled)) if abs(scaled) >= _ROUNDED_FROM else f"{scaled:.4g}"
+    return str(round(scaled)) if abs(scaled) >= _MIN_ROUNDED_NUMBER else f"{scaled:.4g}"
 
 
 def _active_labels(device: MergedDevice, state_metric: str) -> tuple[str, ...]:

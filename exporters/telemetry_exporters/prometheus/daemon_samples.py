@@ -16,7 +16,7 @@ _STATES_WITHOUT_POLLS = frozenset({"missing", "released", "disabled"})
 
 @dataclass(frozen=True, slots=True)
 class SampleColumns:
-    """Samples in two columns: names with labels, and values."""
+    """Samples in two columns: (metric, labels) and values."""
 
     names: tuple[tuple[str, Labels], ...]
     values: tuple[float, ...]
@@ -38,29 +38,29 @@ class _CachedSource:
 
 
 class DaemonSamples:
-    """Computes the samples of successive snapshots, and reuses those of unchanged sources."""
+    """Computes the samples of successive snapshots, and reuses the samples of unchanged sources."""
 
     def __init__(self) -> None:
-        self._cached: dict[str, _CachedSource] = {}
+        self._cached_by_name: dict[str, _CachedSource] = {}
 
     def columns(self, snapshot: Snapshot) -> tuple[SampleColumns, ...]:
         """Return the samples of all sources, followed by all other samples of the daemon."""
         now = snapshot.monotonic_time
-        sources = [self._cached_source(source, now) for source in snapshot.sources if _has_state(source)]
-        self._cached = {source.status.source: source for source in sources}
+        sources = [self._reuse_or_compute(source, now) for source in snapshot.sources if _is_exposed(source)]
+        self._cached_by_name = {source.status.source: source for source in sources}
         return (*(source.columns for source in sources), SampleColumns.from_samples(_other_samples(snapshot)))
 
-    def _cached_source(self, status: SourceStatus, now: float) -> _CachedSource:
+    def _reuse_or_compute(self, status: SourceStatus, now: float) -> _CachedSource:
         polls_up = tuple([is_up(poll, now) for poll in status.polls])
-        previous = self._cached.get(status.source)
+        previous = self._cached_by_name.get(status.source)
         if previous is not None and previous.status is status and previous.polls_up == polls_up:
             return previous
         return _CachedSource(status, polls_up, SampleColumns.from_samples(_source_samples(status, polls_up)))
 
 
 def _other_samples(snapshot: Snapshot) -> Iterator[Sample]:
-    cards = [(device.vendor, device.model) for device in snapshot.devices if device.up and device.parent is None]
-    for (vendor, model), count in Counter(cards).items():
+    card_models = [(device.vendor, device.model) for device in snapshot.devices if device.up and device.parent is None]
+    for (vendor, model), count in Counter(card_models).items():
         yield Sample("telemetry_devices", float(count), (("vendor", vendor), ("model", model)))
     if snapshot.maintenance is not None:
         yield Sample("telemetry_maintenance", float(snapshot.maintenance.is_on))
@@ -69,7 +69,7 @@ def _other_samples(snapshot: Snapshot) -> Iterator[Sample]:
     yield from snapshot.own
 
 
-def _has_state(source: SourceStatus) -> bool:
+def _is_exposed(source: SourceStatus) -> bool:
     return source.state in _STATES_WITHOUT_POLLS or any(poll.attempted for poll in source.polls)
 
 

@@ -16,12 +16,12 @@ from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Valu
 from telemetry_parsers.readings import ReadingKey, Readings
 
 # The attributes that determine a device's labels and series.
-_IDENTITY = attrgetter(
+_get_identity = attrgetter(
     *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),
     *("simulated", "replayed", "facts", "current_model", "up"),
 )
 # Maps a device's `up` to the values that precede its readings: `info` and `up`, or only `unread`.
-_PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (1.0, 0.0), None: (1.0,)}
+_PRESENCE_VALUES: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (1.0, 0.0), None: (1.0,)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,16 @@ def columns_of(snapshot: Snapshot, daemon: DaemonSamples, owner_series: OwnerSer
     """Divide a snapshot into the names and the values of its series."""
     devices = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
     host = Readings.of(snapshot.host)
-    samples = (*daemon.columns(snapshot), *_owner_samples(snapshot, owner_series))
+    sample_groups = (*daemon.columns(snapshot), *_owner_samples(snapshot, owner_series))
     names = SeriesNames(
-        devices=tuple([(_IDENTITY(device), readings.shape.keys) for device, readings in devices]),
+        devices=tuple([(_get_identity(device), readings.shape.keys) for device, readings in devices]),
         host=host.shape.keys,
-        daemon=tuple([group.names for group in samples]),
+        daemon=tuple([group.names for group in sample_groups]),
         sources=tuple([(source.source, tuple([poll.poll for poll in source.polls])) for source in snapshot.sources]),
         owner_labels=_owner_labels(snapshot, owner_series.inline_labels),
     )
-    device_values = ((_PRESENCE[device.up], readings.values) for device, readings in devices)
-    values = (*chain.from_iterable(device_values), host.values, *(group.values for group in samples))
+    device_values = ((_PRESENCE_VALUES[device.up], readings.values) for device, readings in devices)
+    values = (*chain.from_iterable(device_values), host.values, *(group.values for group in sample_groups))
     return Columns(names, tuple(chain.from_iterable(values)))
 
 
@@ -85,7 +85,7 @@ def _owner_samples(snapshot: Snapshot, owner_series: OwnerSeries) -> Iterator[Sa
 
 
 def _owner_labels(snapshot: Snapshot, names: tuple[str, ...]) -> tuple[Labels, ...]:
-    """Return each device's owner labels with these names."""
+    """Return each device's owner labels with these names. A device has none unless it has exactly one owner."""
     if not names:
         return ()
     from telemetry_exporters.prometheus.owner_samples import owner_labels
@@ -123,7 +123,7 @@ class Family:
 
 
 def first_positions(snapshot: Snapshot, names: SeriesNames) -> tuple[list[int], int]:
-    """Return the position of each device's first value, and of the daemon's first sample."""
+    """Return the index in `Columns.values` of each device's first value, and of the daemon's first sample."""
     positions, position = [], 0
     for device, (_, keys) in zip(snapshot.devices, names.devices, strict=True):
         positions.append(position)
@@ -132,27 +132,27 @@ def first_positions(snapshot: Snapshot, names: SeriesNames) -> tuple[list[int], 
 
 
 def leading_value_count(device: MergedDevice) -> int:
-    """Count the device's values that precede its readings, such as `info` and `up`."""
-    return len(_PRESENCE[device.up])
+    """Return the number of values that precede the device's readings, such as `info` and `up`."""
+    return len(_PRESENCE_VALUES[device.up])
 
 
 def families(snapshot: Snapshot, columns: Columns, plugin_metrics: Metrics = NO_METRICS) -> Iterator[Family]:
     """Yield a family for each metric that has series in the cleaned snapshot."""
-    series: _SeriesByKey = defaultdict(list)
+    series_by_key: _SeriesByKey = defaultdict(list)
     names_and_values = zip(_series_names(snapshot, columns.names), columns.values, strict=True)
     for position, ((metric, shared, label_value), value) in enumerate(names_and_values):
         if not isinstance(value, Absent):
-            series[metric].append((shared, label_value, position))
-    for key, usable in usable_metrics(plugin_metrics).items():
-        if key in series:
-            yield Family(usable, tuple(series[key]))
+            series_by_key[metric].append((shared, label_value, position))
+    for key, usable_metric in usable_metrics(plugin_metrics).items():
+        if key in series_by_key:
+            yield Family(usable_metric, tuple(series_by_key[key]))
 
 
 def _series_names(snapshot: Snapshot, names: SeriesNames) -> Iterator[tuple[str, SharedLabels, str]]:
     """Yield (metric, shared labels, label value) for each value of the snapshot."""
     owner_labels = names.owner_labels or ((),) * len(snapshot.devices)
-    for device, (_, keys), device_owner in zip(snapshot.devices, names.devices, owner_labels, strict=True):
-        yield from _device_series_names(device, keys, device_owner)
+    for device, (_, keys), owner in zip(snapshot.devices, names.devices, owner_labels, strict=True):
+        yield from _device_series_names(device, keys, owner)
     node = SharedLabels(())
     for metric, label_value in names.host:
         yield metric, node, label_value
@@ -161,10 +161,10 @@ def _series_names(snapshot: Snapshot, names: SeriesNames) -> Iterator[tuple[str,
 
 
 def _device_series_names(
-    device: MergedDevice, keys: tuple[ReadingKey, ...], owner: Labels
+    device: MergedDevice, keys: tuple[ReadingKey, ...], owner_labels: Labels
 ) -> Iterator[tuple[str, SharedLabels, str]]:
     identity = identity_labels(device)
-    labels = (*identity, *owner)
+    labels = (*identity, *owner_labels)
     shared = SharedLabels(labels)
     if device.up is not None:
         yield "info", SharedLabels((*identity, *info_labels(device))), ""  # a new owner does not end this series
@@ -172,6 +172,6 @@ def _device_series_names(
     else:
         yield "unread", shared, ""
     server = dict(device.facts).get(SERVER_FACT)
-    on_server = SharedLabels((*labels, ("server", server))) if server else shared
+    shared_with_server = SharedLabels((*labels, ("server", server))) if server else shared
     for metric, label_value in keys:
-        yield metric, on_server if metric == RANK_METRIC else shared, label_value
+        yield metric, shared_with_server if metric == RANK_METRIC else shared, label_value

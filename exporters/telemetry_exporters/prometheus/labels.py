@@ -9,7 +9,7 @@ from telemetry_parsers.merge.ranks import SERVER_FACT
 from telemetry_parsers.model import MergedDevice
 
 Labels = tuple[tuple[str, str], ...]
-_NOT_IN_LABEL_NAME = re.compile(r"[^a-z0-9_]+")
+_INVALID_LABEL_CHARACTERS = re.compile(r"[^a-z0-9_]+")
 # Prometheus sets `job` and `instance`.
 _RESERVED_LABELS = frozenset({*IDENTITY_LABELS, "job", "instance"})
 
@@ -35,6 +35,6 @@ def info_labels(device: MergedDevice) -> Labels:
     for name, value in device.facts:
         if name == SERVER_FACT:
             continue  # only the rank series has this label
-        labels.setdefault(_NOT_IN_LABEL_NAME.sub("_", name.lower()), value)
+        labels.setdefault(_INVALID_LABEL_CHARACTERS.sub("_", name.lower()), value)
     usable = ((name, value) for name, value in labels.items() if name[:1].isalpha() and name not in _RESERVED_LABELS)
     return tuple((name, value) for name, value in usable if value)

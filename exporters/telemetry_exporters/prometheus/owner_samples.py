@@ -10,7 +10,7 @@ from telemetry_parsers.metrics import OWNER_LABELS
 from telemetry_parsers.model import MergedDevice, Process, Sample
 from telemetry_parsers.ownership import Allocation
 
-_SHARE = "allocation_ratio"
+_SHARE_METRIC = "allocation_ratio"
 # Maps a metric to the attribute of `Allocation` that contains its value.
 _ALLOCATION_ATTRIBUTES: Mapping[str, str] = {
     "allocation_seconds_total": "seconds_total",
@@ -30,7 +30,7 @@ def owner_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
         if (device.id, labels) in emitted:
             continue
         emitted.add((device.id, labels))
-        yield Sample(_SHARE, allocation.share, (*labels, ("basis", allocation.basis)))
+        yield Sample(_SHARE_METRIC, allocation.share, (*labels, ("basis", allocation.basis)))
         for metric, attribute in _ALLOCATION_ATTRIBUTES.items():
             value = getattr(allocation, attribute)
             if value is not None:
@@ -48,19 +48,18 @@ _PROCESS_METRIC = "process_memory_bytes"
 
 
 def process_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
-    """Yield the memory of each device's largest processes, and the sum of all other processes."""
+    """Yield the memory of each device's largest processes, and the sum of the others. Partitions count their own."""
     for device in devices:
-        on_partitions = {process.pid for part in devices if part.parent == device.id for process in part.processes}
-        by_pid = {process.pid: process for process in device.processes if process.memory_used_bytes is not None}
-        sizes = [
-            (process.memory_used_bytes or 0.0, process) for pid, process in by_pid.items() if pid not in on_partitions
-        ]
-        sizes.sort(key=lambda pair: (-pair[0], pair[1].pid))
+        partition_pids = {process.pid for part in devices if part.parent == device.id for process in part.processes}
+        measured = [process for process in device.processes if process.memory_used_bytes is not None]
+        processes_by_pid = {process.pid: process for process in measured if process.pid not in partition_pids}
+        sizes = [(process.memory_used_bytes or 0.0, process) for process in processes_by_pid.values()]
+        largest_first = sorted(sizes, key=lambda pair: (-pair[0], pair[1].pid))
         identity = identity_labels(device)
-        for size, process in sizes[:_MAX_PROCESSES]:
+        for size, process in largest_first[:_MAX_PROCESSES]:
             yield Sample(_PROCESS_METRIC, size, (*identity, *_process_labels(process)))
-        others_bytes = sum(size for size, _ in sizes[_MAX_PROCESSES:])
-        if len(sizes) > _MAX_PROCESSES:
+        others_bytes = sum(size for size, _ in largest_first[_MAX_PROCESSES:])
+        if len(largest_first) > _MAX_PROCESSES:
             yield Sample(_PROCESS_METRIC, others_bytes, (*identity, ("name", "others")))
 
 

@@ -26,7 +26,7 @@ from telemetry_parsers.model import Absent, Metric, Snapshot, Value
 
 EOF = b"# EOF\n"
 
-# From this number on, numbers are written with an exponent, as Go's client library does.
+# Numbers of this size or more are written with an exponent, as Go's client library does.
 _EXPONENT_FROM = 1e6
 _LABEL_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 _HELP_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n"})
@@ -58,7 +58,7 @@ def openmetrics_header(metric: Metric) -> str:
 HEADERS: Mapping[Syntax, Callable[[Metric], str]] = {Syntax.TEXT: text_header, Syntax.OPENMETRICS: openmetrics_header}
 
 
-def _with_exponent(value: float) -> str:
+def _format_with_exponent(value: float) -> str:
     digits = repr(value)
     point = digits.find(".")
     if point <= 1:
@@ -68,22 +68,22 @@ def _with_exponent(value: float) -> str:
 
 
 class PageTemplate:
-    """The lines of a page without their numbers."""
+    """The lines of a page without their numbers, for snapshots with the same series."""
 
     def __init__(self, names: SeriesNames, families: Iterable[Family], value_count: int) -> None:
-        """Prepare a page for snapshots with these names and this number of values."""
+        """Prepare the lines of a page. `value_count` is the number of values in the columns."""
         families = tuple(families)
         positions = [position for family in families for _, _, position in family.series]
-        infos = [position for family in families if family.metric.kind == "info" for _, _, position in family.series]
+        info_series = [series for family in families if family.metric.kind == "info" for series in family.series]
         self._names = names
         self._pick_numbers = _make_picker(positions)
-        self._pick_infos = _make_picker(infos)
+        self._pick_infos = _make_picker([position for _, _, position in info_series])
         self._pick_absences = _make_picker(sorted(set(range(value_count)).difference(positions)))
         self._last_numbers: tuple[float, ...] = (math.nan,) * len(positions)  # NaN differs from every number
-        # Texts and numbers alternate: each text precedes a number.
+        # Each number is preceded by a text: the end of the last line, and the next line up to its number.
         self._pieces = [""] * 2 * len(positions)
-        self._pieces[::2] = _line_beginnings(families)
-        self._heads = {syntax: tuple(self._first_lines(families, header)) for syntax, header in HEADERS.items()}
+        self._pieces[::2] = _line_prefixes(families)
+        self._family_starts = {syntax: tuple(self._first_lines(families, header)) for syntax, header in HEADERS.items()}
 
     def _first_lines(self, families: Iterable[Family], header: Callable[[Metric], str]) -> Iterator[tuple[int, str]]:
         """Yield (index in `_pieces`, header and first line) for each family."""
@@ -93,7 +93,7 @@ class PageTemplate:
             position += 2 * len(family.series)
 
     def is_valid_for(self, columns: Columns) -> bool:
-        """Return whether this template fits the columns."""
+        """Return whether the columns have the template's names and absent values, and only valid numbers."""
         if columns.names != self._names:
             return False
         numbers = self._pick_numbers(columns.values)
@@ -107,12 +107,12 @@ class PageTemplate:
         """Return the page with these values."""
         numbers = self._pick_numbers(values)
         texts = [
-            text if new == old else repr(new + 0.0) if new < _EXPONENT_FROM else _with_exponent(new + 0.0)
+            text if new == old else repr(new + 0.0) if new < _EXPONENT_FROM else _format_with_exponent(new + 0.0)
             for new, old, text in zip(numbers, self._last_numbers, self._pieces[1::2], strict=True)
         ]
         self._last_numbers, self._pieces[1::2] = numbers, texts
         pieces = self._pieces[:]
-        for position, line in self._heads[syntax]:
+        for position, line in self._family_starts[syntax]:
             pieces[position] = line
         return "".join(pieces)[1:].encode() + b"\n" if pieces else b""
 
@@ -134,7 +134,7 @@ def _are_finite(values: tuple[Any, ...]) -> bool:
         return False
 
 
-def _line_beginnings(families: Iterable[Family]) -> Iterator[str]:
+def _line_prefixes(families: Iterable[Family]) -> Iterator[str]:
     label_texts = cache(_label_texts)
     line_parts = cache(lambda shared, label: _line_parts(label_texts(shared), label))
     for family in families:
@@ -150,7 +150,7 @@ def _label_texts(shared: SharedLabels) -> Labels:
 
 
 def _line_parts(label_texts: Labels, label: str) -> tuple[str, str]:
-    """Return the parts of a line before and after the value of `label`."""
+    """Return the parts of a line before and after the value of `label`. Without a label, the second part is empty."""
     before = [text for name, text in label_texts if name < label]
     after = [text for name, text in label_texts if name > label]
     if label:
