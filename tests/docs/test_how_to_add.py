@@ -164,13 +164,13 @@ def add_alert(house: House) -> None:
     )
     house.insert(
         "exporters/telemetry_exporters/judgement/evidence.py",
-        "\n\ndef at_power_cap(",
-        "\n\ndef little_coolant(view: View) -> list[str]:\n"
+        "\n\ndef detect_power_cap(",
+        "\n\ndef detect_little_coolant(view: View) -> list[str]:\n"
         '    """Whether the pump gives little."""\n'
         '    flow = view.number("coolant_flow_ratio")\n'
         '    return ["coolant low"] if flow is not None and flow < threshold("coolant_share") else []\n',
     )
-    row = '"coolant low", "the pump gives little", ("coolant_flow_ratio",), evidence.little_coolant, "mend the pump"'
+    row = '"coolant low", "the pump gives little", ("coolant_flow_ratio",), evidence.detect_little_coolant, "mend the pump"'
     house.insert(
         "exporters/telemetry_exporters/judgement/verdict.py",
         '    _warning("fan stopped"',
