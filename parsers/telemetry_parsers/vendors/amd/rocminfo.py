@@ -101,7 +101,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class KernelModule:
-    """The line about the state of the kernel module."""
+    """The state of the driver's kernel module, and the line that prints the state."""
 
     line: Line
     is_loaded: bool
@@ -214,7 +214,7 @@ def _starts_error_message(key: str) -> bool:
 
 
 def pool_flags(pool: Mapping[str, PrintedValue]) -> frozenset[str]:
-    """Return the flags of a global memory pool, such as `KERNARG`."""
+    """Return the flags of a global memory pool, such as `KERNARG`. Return no flags for other pools."""
     segment, _, flags_text = pool["segment"].text.partition(";") if "segment" in pool else ("", "", "")
     if segment.strip().upper() != "GLOBAL":
         return frozenset()
@@ -348,7 +348,7 @@ def _find_vendor(agent: Agent, listing: _Listing) -> str:
 
 
 def _report_missing_agents(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return a failed report if the output ends before its first agent, or None."""
+    """Return a failure if the output ends before its first agent, or None for any other text."""
     listings = [_read_listing(variant) for variant in (lines, without_prefix(lines))]
     if not any(listing.has_heading or listing.module is not None for listing in listings):
         return None

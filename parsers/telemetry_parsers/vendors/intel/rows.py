@@ -86,7 +86,7 @@ def _sort_key(cell: str) -> float:
 
 
 def read_ps(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the processes to the draft."""
+    """Add the processes in the output of `ps` to the draft."""
     is_below_heading = False
     for line in lines:
         if is_ps_heading(line):
@@ -117,7 +117,7 @@ def _csv_cells(line: Line) -> list[str]:
 
 
 def csv_headings(line: Line) -> list[str]:
-    """Return the headings in a CSV heading line with a device index, or []."""
+    """Return the headings of CSV with a column for the device index, or [] for any other line."""
     if not line.ended or "," not in line.text[:_MAX_LINE_LENGTH]:
         return []
     cells = _csv_cells(line)

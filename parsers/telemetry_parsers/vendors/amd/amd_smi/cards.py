@@ -105,7 +105,7 @@ _EntryKey = tuple[tuple[str, ...], int]
 def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
     """Read all cards and partitions in these blocks into the draft."""
     draft.facts = {name: text for name, text in sorted(draft.facts.items()) if printed_text(text)}
-    cards = _join_cards(draft, blocks)
+    cards = _join_blocks(draft, blocks)
     for position, device in enumerate(_create_devices(cards)):
         draft.device(position, device)
     for position, card in enumerate(cards):
@@ -117,12 +117,12 @@ def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
 
 
 def report_without_cards(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Report no cards if the text contains versions or a complete, empty list."""
+    """Return a report with versions unchanged. In other reports, the empty list of cards must be complete."""
     return report if report.facts else must_be_complete(report, text, tool)
 
 
-def _join_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
-    """Return one block for each card and partition, with the entries of all its blocks."""
+def _join_blocks(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
+    """Merge the blocks of each card or partition into one block."""
     groups: list[list[Block]] = []
     groups_by_index_and_partition: dict[int | None, dict[str, list[Block]]] = {}
     for block in (block for block in blocks if block.kind == "gpu"):
@@ -157,7 +157,7 @@ def _has_repeated_reading(blocks: Sequence[Block]) -> bool:
 
 
 def _merge_blocks(blocks: Sequence[Block]) -> Block:
-    """Merge the entries of all blocks into one block. Later blocks take precedence."""
+    """Return a block with the entries of all blocks. An entry of a later block replaces those of earlier blocks."""
     entries = [(position, entry) for position, block in enumerate(blocks) for entry in block.entries]
     last_positions = {_entry_key(entry): position for position, entry in entries}
     latest_entries = [entry for position, entry in entries if last_positions[_entry_key(entry)] == position]

@@ -58,7 +58,7 @@ ENABLED: Mapping[str, float] = {"enabled": 1.0, "disabled": 0.0}
 
 
 def printed_text(text: str | None) -> str | None:
-    """Return the text as printed, or None if it is blank, a placeholder or masked like `<redacted>`."""
+    """Return the stripped text, or None if it is blank, a placeholder or a mask such as `<redacted>`."""
     value = units.text_or_none(text)
     return None if value is None or _MASK.match(value) else value
 

@@ -142,7 +142,7 @@ def _add_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
 
 
 def _flatten_list(name: str, items: list[Plain]) -> list[Plain]:
-    """Return the devices in a possibly nested list. `link_status` becomes a list of links."""
+    """Return the devices in a possibly nested list. Devices in the list `link_status` get a list of links."""
     devices = [device for item in items for device in (item if isinstance(item, list) else [item])]
     return [_with_links(device, devices) for device in devices] if name == _LINK_STATUS else devices
 

@@ -251,7 +251,7 @@ def _preferred(previous: _Candidate, candidate: _Candidate, *, is_repeated: bool
 
 
 def _labelled_targets(path: Path) -> tuple[Target, ...]:
-    """Return the target for a path that contains a label, or ()."""
+    """Return the target for a path with a label, such as `ecc_blocks/umc/correctable_count`, or ()."""
     if path[0] == "ecc_blocks" and len(path) == 3 and path[2] in ECC_COUNTS and _LABEL.match(path[1]):
         return (metric(ECC_COUNTS[path[2]], path[1]),)
     if path[0] == "throttle" and 2 <= len(path) <= 4 and path[1].endswith(VIOLATION_SUFFIX):

@@ -170,7 +170,7 @@ def _path_with_label(name: str) -> Path:
 
 
 def _path_above_partition(name: str) -> Path:
-    """Return the path of a column with a partition in its name, without the partition, or ()."""
+    """Return the path without the partition for a column whose name is `name` and a partition, or ()."""
     if name.endswith(VIOLATION_SUFFIX):
         return ("throttle", name)
     if _COLUMN_WITHOUT_METRIC.fullmatch(name):

@@ -30,7 +30,7 @@ def is_device_heading(line: Line) -> bool:
 
 
 def read_sections(lines: Sequence[Line], draft: Draft) -> list[Block]:
-    """Return the blocks in these lines."""
+    """Return a block for each device in these lines."""
     parser = _SectionParser(draft, is_flat=_is_flat(lines))
     for line in lines:
         parser.read_line(line)

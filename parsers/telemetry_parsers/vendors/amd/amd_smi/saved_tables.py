@@ -241,7 +241,7 @@ _OVERVIEW_NO_PROCESSES = "no running processes"
 
 
 def is_overview_heading(line: Line) -> bool:
-    """Return whether a line is the first line with headings in the overview."""
+    """Return whether a line is the first of the overview's two heading lines."""
     return line.ended and line.text.strip("| \t").startswith("BDF ") and "GPU-Name" in line.text
 
 

@@ -178,7 +178,7 @@ class BlobReading:
 
 
 class UnknownBlobError(ValueError):
-    """The version of gpu_metrics is unknown, or the size does not match it."""
+    """The content of gpu_metrics is missing or broken, or its version is unknown."""
 
 
 def decode_content(data: object) -> bytes:

@@ -188,7 +188,7 @@ def read_nodes(nodes: Sequence[Node], awake_cards: Mapping[str, CardFiles], draf
     positions = {device.bus_id: position for position, device in enumerate(draft.devices()) if device.bus_id}
     kfd_only_addresses = {node.bus_id for node in nodes if node.bus_id not in positions}
     for node in nodes:
-        position = _position_of(node, positions, draft)
+        position = _find_or_add_device(node, positions, draft)
         if position is None:
             continue
         draft.replace_device(position, _with_node_facts(draft.device_at(position), node))
@@ -202,8 +202,8 @@ def read_nodes(nodes: Sequence[Node], awake_cards: Mapping[str, CardFiles], draf
                 read_partition_metrics(position, node.partition, awake_cards[node.bus_id], draft)
 
 
-def _position_of(node: Node, positions: dict[str, int], draft: Draft) -> int | None:
-    """Return the position of the node's device. Add the device if it is new."""
+def _find_or_add_device(node: Node, positions: dict[str, int], draft: Draft) -> int | None:
+    """Return the position of the node's device, or None for a partition whose card is missing."""
     if node.partition is not None:
         return draft.add_device(_create_device(node, positions[node.bus_id])) if node.bus_id in positions else None
     if node.bus_id not in positions:

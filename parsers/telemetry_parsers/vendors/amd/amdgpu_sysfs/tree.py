@@ -137,9 +137,9 @@ def _add_card_file(tree: Tree, output: Output) -> bool:
     drm = _DRM_PATH.match(output.name) if "/device" in output.name else None  # a fast check; most names are PCI paths
     pci = _PCI_PATH.match(output.name if drm is None else drm[1] or "")
     if drm is not None:
-        _store_file(_card_files(tree, pci[2].lower() if pci else "", int(drm[2])), drm[3], output)
+        _store_file(_find_or_add_card(tree, pci[2].lower() if pci else "", int(drm[2])), drm[3], output)
     elif pci is not None:
-        card = _card_files(tree, pci[2].lower(), None)
+        card = _find_or_add_card(tree, pci[2].lower(), None)
         driver = _DRIVER_FOLDER.match(pci[1])
         card.driver = driver[1] if driver else card.driver
         _store_file(card, pci[3], output)
@@ -158,7 +158,7 @@ def _add_kfd_file(tree: Tree, output: Output) -> None:
         tree.versions[version[1]] = output.text.strip()
 
 
-def _card_files(tree: Tree, bus_id: str, number: int | None) -> CardFiles:
+def _find_or_add_card(tree: Tree, bus_id: str, number: int | None) -> CardFiles:
     card = tree.cards.setdefault(bus_id or f"card{number}", CardFiles(bus_id=bus_id))
     card.number = number if number is not None else card.number
     return card

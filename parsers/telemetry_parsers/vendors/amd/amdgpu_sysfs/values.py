@@ -154,6 +154,6 @@ def label_word(text: str) -> str:
 
 
 def sensor_label(label: str, sensor_number: int) -> str:
-    """Return the sensor's label, by default `edge` for the first sensor."""
+    """Return the sensor's label. Without a valid label, the first sensor is `edge`, the second `temp2`."""
     word = label_word(label)
     return _SENSOR_NAMES.get(word, word) or ("edge" if sensor_number == 1 else f"temp{sensor_number}")

@@ -20,13 +20,13 @@ from telemetry_parsers.vendors.ascend.npu_smi.readings import (
     Block,
     Evidence,
     Slot,
-    chip_at,
+    ensure_chip,
     is_measured,
     read_block,
     read_card_fields,
     slots_in,
 )
-from telemetry_parsers.vendors.ascend.npu_smi.sections import Card, Section, cards_in, is_process
+from telemetry_parsers.vendors.ascend.npu_smi.sections import Card, Section, cards_in, is_process_line
 
 _EVENT = re.compile(r"event id=(0x[0-9A-Fa-f]{1,16})")
 _CODE = re.compile(r"(?:0x)?([0-9A-Fa-f]{4,16})\Z")
@@ -38,7 +38,7 @@ def is_block_line(line: Line, common_keys: frozenset[str] = keys.COMMON_KEYS) ->
     name, colon, _ = line.text.partition(":")
     key = split_key(name)[0]
     is_key = bool(colon) and line.ended and key in KNOWN_KEYS and key not in common_keys
-    return is_key or is_process(line)
+    return is_key or is_process_line(line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _read_card(draft: Draft, card: Card, context: OutputContext) -> list[Section
         text = f"NPU {card.number}: only {len(chip_numbers)} of {card.chip_count} chips are listed"
         draft.add_problem(card.where, text)
     if card.is_named and card.number not in {slot.card for slot in slots_in(draft)}:
-        chip_at(draft, default_slot)
+        ensure_chip(draft, default_slot)
     return sections
 
 
@@ -111,14 +111,14 @@ def _read_section(answer: _CardAnswer, section: Section) -> None:
         draft.add_problem(section.where, reason)
     elif part is not None and part.is_other_part:
         _check_end(draft, section, keys.END_KEYS_OF_PARTS, answer.printed_keys)
-        read_card_fields(draft, [chip_at(draft, slot) for slot in answer.all_chips()], section.entries)
+        read_card_fields(draft, [ensure_chip(draft, slot) for slot in answer.all_chips()], section.entries)
     elif part is None and _is_of_whole_card(answer, section):
-        read_card_fields(draft, [chip_at(draft, slot) for slot in answer.all_chips()], section.entries)
+        read_card_fields(draft, [ensure_chip(draft, slot) for slot in answer.all_chips()], section.entries)
     elif part is not None or section.rows or section.is_idle or not KNOWN_KEYS.isdisjoint(section.entries):
         slot = answer.default_slot if part is None else Slot(answer.card.number, part.chip)
         names_only_card = answer.card.is_named and not answer.has_named_parts
         end_keys = keys.END_KEYS_OF_CARDS if names_only_card else keys.END_KEYS_OF_CHIPS
-        _store_chip(answer, chip_at(draft, slot), section, end_keys)
+        _store_chip(answer, ensure_chip(draft, slot), section, end_keys)
     else:
         draft.add_unknown(*section.entries)
 
@@ -141,7 +141,7 @@ def _reason_to_skip(answer: _CardAnswer, section: Section) -> str:
 
 
 def _is_of_whole_card(answer: _CardAnswer, section: Section) -> bool:
-    """Return whether all values belong to the card as a whole."""
+    """Return whether all values of the section belong to the card as a whole."""
     return _has_only_keys(section, keys.CARD_FIELDS if len(answer.all_chips()) > 1 else keys.CARD_SENSORS)
 
 
@@ -197,7 +197,7 @@ def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
             answer.draft.add_problem(entry.line.where, f"{key} has no value")
         if units.integer(entry.text):
             for slot in answer.all_chips():
-                answer.draft.add_event(chip_at(answer.draft, slot), "chip_fault", quote(f"{key}: {entry.text}"))
+                answer.draft.add_event(ensure_chip(answer.draft, slot), "chip_fault", quote(f"{key}: {entry.text}"))
 
 
 def _store_identity(draft: Draft, device: int, block: Block) -> None:

@@ -16,7 +16,7 @@ from telemetry_parsers.text.framed import Record, TableShape, headings_in, is_ru
 from telemetry_parsers.text.framed import Value as Cell
 from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.ascend.npu_smi.keys import HEALTH_TARGET, PHYSICAL_SPACE, split_key
-from telemetry_parsers.vendors.ascend.npu_smi.readings import Slot, chip_at, slots_in
+from telemetry_parsers.vendors.ascend.npu_smi.readings import Slot, ensure_chip, slots_in
 
 _ABSENT = r"[A-Za-z]{1,12}|N/A|-{1,3}"
 _NUMBER = re.compile(rf"(?:-?[0-9.]{{1,16}}[%A-Za-z]{{0,2}}|{_ABSENT})\Z")
@@ -149,7 +149,7 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, id_headings: fro
     if draft.has_device(slot):
         draft.add_problem(record.line.where, listed_twice(f"NPU {card}"))
         return None
-    device, physical_id = chip_at(draft, slot), _cell_number(cells, "phy-id")
+    device, physical_id = ensure_chip(draft, slot), _cell_number(cells, "phy-id")
     bus_id = bus_address(cells["bus-id"].text) if "bus-id" in cells else None
     template = Device(draft.vendor, model=_cell_text(cells, "name"), bus_id=bus_id, driver=driver)
     if "chip" in id_headings - cells.keys() and not record.misfits:
@@ -268,9 +268,9 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
         draft.add_problem(line.where, f"NPU {card} has processes, but is missing from the device table")
     if not slots:
         for card in sorted((tally.idle_cards | tally.closed_cards) - {slot.card for slot in slots_in(draft)}):
-            chip_at(draft, Slot(card))
+            ensure_chip(draft, Slot(card))
     for slot in slots_in(draft):
-        draft.set_value(chip_at(draft, slot), metric("processes"), _process_count(tally, slot))
+        draft.set_value(ensure_chip(draft, slot), metric("processes"), _process_count(tally, slot))
 
 
 def _read_other_line(draft: Draft, line: Line, tally: _ProcessCounts) -> None:
@@ -300,7 +300,7 @@ def _read_row(draft: Draft, record: Record, tally: _ProcessCounts, slots: frozen
     tally.counts[slot] += 1
     memory = units.quantity(cells.get("process memory(mb)", ""), units.BYTES, "MB")
     used = None if isinstance(memory, Absent) else memory
-    draft.processes.append(Process(chip_at(draft, slot), pid, cells.get("process name", ""), used))
+    draft.processes.append(Process(ensure_chip(draft, slot), pid, cells.get("process name", ""), used))
 
 
 def _process_count(tally: _ProcessCounts, slot: Slot) -> Value:

@@ -31,7 +31,7 @@ class Slot:
         return Device(vendor, self.card, facts=facts)
 
 
-def chip_at(draft: Draft, slot: Slot) -> int:
+def ensure_chip(draft: Draft, slot: Slot) -> int:
     """Return the position of this chip in the draft. Add the chip if it is missing."""
     return draft.device(slot) if draft.has_device(slot) else draft.device(slot, slot.device(draft.vendor))
 
@@ -93,7 +93,7 @@ def _add_mapped_chip(draft: Draft, row: Mapping[str, str]) -> str | None:
     logic_id, physical_id = units.integer(row.get("chip logic id", "")), units.integer(row.get("chip phy-id", ""))
     if slot.chip is None or (logic_id is None and physical_id is None):
         return None
-    device = chip_at(draft, slot)
+    device = ensure_chip(draft, slot)
     draft.set_index(device, logic_id if physical_id is None else physical_id)
     headings_by_fact = {"logic_id": "chip logic id", "phy_id": "chip phy-id", "slot": "slot id"}
     facts = {name: units.text_or_none(row.get(heading)) for name, heading in headings_by_fact.items()}

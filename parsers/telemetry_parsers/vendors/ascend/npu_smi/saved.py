@@ -15,7 +15,7 @@ from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.ascend.npu_smi import blocks, readings
 from telemetry_parsers.vendors.ascend.npu_smi.keys import split_key
-from telemetry_parsers.vendors.ascend.npu_smi.readings import Slot, chip_at
+from telemetry_parsers.vendors.ascend.npu_smi.readings import Slot, ensure_chip
 
 _CARD_HEADING, _CHIP_HEADING = "npuid(idx)", "chipid(idx)"
 # Maps each column of `watch` to its metrics.
@@ -70,7 +70,7 @@ def watch_headings(line: Line) -> tuple[str, ...]:
 
 
 def _store_row(draft: Draft, slot: Slot, line: Line, cells: Mapping[str, str]) -> None:
-    device = chip_at(draft, slot)
+    device = ensure_chip(draft, slot)
     for heading in sorted(cells, key=lambda name: name == _CHIP_UTILIZATION_HEADING):
         if heading not in _WATCH_HEADINGS:
             draft.add_unknown(heading)
@@ -87,7 +87,7 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
         if row is not None:
             slot, processors = row
             row_names.add(words[0])
-            device = chip_at(draft, slot)
+            device = ensure_chip(draft, slot)
             draft.set_index(device, slot.physical_id)
             draft.describe(device, Device(draft.vendor), {"cpu_affinity": processors})
         elif len(words) > 1 and all(map(_LINK_TYPE.match, words[:2])) and words[1] != "=":

@@ -149,7 +149,7 @@ def cards_in(lines: Sequence[Line], requested_card: int | None, problems: list[P
             cards[-1].paragraphs.append([])
         elif not line.ended:
             problems.append(Problem(line.where, CUT_LINE))
-        elif is_process(line):
+        elif is_process_line(line):
             _store_process(cards[-1], line, problems)
         elif text.lower().startswith(_NO_PROCESS):
             cards[-1].paragraphs[-1].append(_NoProcesses(line))
@@ -158,7 +158,7 @@ def cards_in(lines: Sequence[Line], requested_card: int | None, problems: list[P
     return cards
 
 
-def is_process(line: Line) -> bool:
+def is_process_line(line: Line) -> bool:
     """Return whether a line is a process of `-t proc-mem`."""
     return line.ended and line.text.strip().lower().startswith(_PROCESS_KEYS[0])
 
@@ -174,7 +174,7 @@ def _read_line(cards: list[Card], line: Line, problems: list[Problem]) -> None:
     elif key == keys.CARD_KEY:
         cards.append(Card(units.integer(value), line.where, is_named=True))
     elif key == keys.COUNT_KEY:
-        _store_count(cards, line, value, problems)
+        _store_chip_count(cards, line, value, problems)
     elif key:
         _store_value(cards[-1], key, Entry(value.strip(), unit, line))
     elif not cards[-1].is_continued():
@@ -190,7 +190,7 @@ def _store_value(card: Card, key: str, entry: Entry) -> None:
         card.paragraphs[-1].append(_KeyValue(key, entry))
 
 
-def _store_count(cards: list[Card], line: Line, value: str, problems: list[Problem]) -> None:
+def _store_chip_count(cards: list[Card], line: Line, value: str, problems: list[Problem]) -> None:
     if cards[-1].chip_count is not None:
         cards.append(Card(where=line.where))
     cards[-1].chip_count = units.integer(value)
@@ -214,7 +214,7 @@ def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
 
 
 def _join_if_doubled(paragraphs: Sequence[list[_LineContent]]) -> list[list[_LineContent]]:
-    """Omit empty paragraphs. If each paragraph is a single line, because line breaks are doubled, join all."""
+    """Return the paragraphs that are not empty. If line breaks are doubled, join all lines into one paragraph."""
     filled_paragraphs = [paragraph for paragraph in paragraphs if paragraph]
     is_doubled = len(filled_paragraphs) > 2 and all(len(paragraph) == 1 for paragraph in filled_paragraphs)
     return [[item for paragraph in filled_paragraphs for item in paragraph]] if is_doubled else filled_paragraphs
