@@ -103,7 +103,7 @@ def clean_snapshot(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> 
         devices=tuple(_with_valid_readings(device, device_validator, problems) for device in devices),
         host=_valid_readings(snapshot.host, "host", host_validator, problems),
         sources=tuple(_with_unique_polls(status, problems) for status in sources),
-        own=_valid_samples(map(deep_clean, snapshot.own), metrics),
+        daemon_samples=_valid_samples(map(deep_clean, snapshot.daemon_samples), metrics),
         maintenance=deep_clean(snapshot.maintenance),
         recorded=deep_clean(snapshot.recorded),
     )

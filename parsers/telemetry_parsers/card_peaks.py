@@ -69,9 +69,9 @@ class Model(NamedTuple):
     sources: tuple[str, ...]  # names of documents in `.ci/peak_sources.py`
 
 
-# Dense operations of one unit per cycle. A fused multiply-add counts as two.
+# Dense operations of one compute unit per clock cycle. A fused multiply-add counts as two.
 # Rates of 16-bit types and fp8 are for accumulation in 32 bits.
-PER_UNIT: Mapping[str, Mapping[str, int]] = MappingProxyType(
+OPERATIONS_PER_UNIT: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
         "volta": {"fp32": 128, "fp16": 1024},
         "turing": {"fp32": 128, "fp16": 1024, "int8": 2048},
@@ -181,7 +181,7 @@ class CardPart(NamedTuple):
 
 
 def peak_of_part(peak: PeakRates, part: CardPart) -> PeakRates | None:
-    """Return the peak rates of a part of a card, or None if unknown."""
+    """Return the peak rates of a device that may be only a part of a card, or None if unknown."""
     if not part.is_partial:
         return peak if None in (part.units, part.model_units) or part.units == part.model_units else None
     if part.units is None or part.model_units is None or part.units > part.model_units:
@@ -212,7 +212,7 @@ def peak_of(model: str, pci_id: str = "") -> PeakRates | None:
 
 
 def find_row(model: str, pci_id: str = "") -> Model | None:
-    """Return the row with this model name, else the row with this PCI id."""
+    """Return the row with this model name, else the row with this PCI id. Return None if the two contradict."""
     row = _by_name().get(model)
     if row is None:
         return _by_pci_id().get(pci_id)
@@ -221,7 +221,7 @@ def find_row(model: str, pci_id: str = "") -> Model | None:
 
 def peak_of_row(row: Model) -> PeakRates:
     """Return the peak rates of a row's model, as the vendor quotes them."""
-    per_unit = PER_UNIT[row.architecture]
+    per_unit = OPERATIONS_PER_UNIT[row.architecture]
     rates = (Rate(dtype, rate.teraflops * 1e12, float(row.units * per_unit[dtype])) for dtype, rate in row.quoted)
     memory = row.memory_gigabytes_per_second
     return PeakRates(tuple(rates), None if memory is None else memory * 1e9, "vendor")

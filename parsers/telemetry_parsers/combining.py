@@ -36,10 +36,10 @@ class ChipFinder:
             if chip is not None:
                 self._positions.setdefault(chip, position)
                 self._by_card.setdefault(chip.card, []).append(chip)
-        self._has_all = None not in chip_positions and len(chip_positions) > 0
+        self._has_all_cards = None not in chip_positions and len(chip_positions) > 0
 
     def find(self, device: Device, other: ChipFinder) -> int | None:
-        """Find a device of the output `other` among this output's devices. Return its position or None."""
+        """Return the position of a device of the output `other` in this output, or None."""
         chip = chip_of(device)
         if chip is None:
             return None
@@ -52,14 +52,14 @@ class ChipFinder:
 
     def is_comparable_with(self, other: ChipFinder) -> bool:
         """Return whether both outputs name each device's card, and `other` has all cards of this output."""
-        return self._has_all and other._has_all and self._by_card.keys() <= other._by_card.keys()
+        return self._has_all_cards and other._has_all_cards and self._by_card.keys() <= other._by_card.keys()
 
 
 _PLACEHOLDER_CHARACTERS = frozenset("0xfn/a- ")
 
 
 def canonical_uuid(text: str | None) -> str | None:
-    """Return a UUID in comparable form, or None for a placeholder."""
+    """Return a UUID in lower case without prefix, for comparison, or None for a placeholder."""
     if text is None:
         return None
     stripped = text.strip().lower().removeprefix("gpu-").removeprefix("0x")
@@ -129,7 +129,7 @@ def has_repeated_index(devices: Sequence[Device]) -> bool:
     return len(set(indices)) < len(indices)
 
 
-# A combined report has the best outcome of its reports.
+# The outcomes in order. A combined report has the best outcome of its reports.
 _BEST_FIRST = ("ok", "no_devices", "failed", "wrong_request", "not_mine")
 
 
@@ -165,7 +165,7 @@ def combine_reports(reports: Sequence[Report]) -> Report:
 
 
 def _is_same_device(first: Device, second: Device, *, indices_repeat: bool) -> bool:
-    """Return whether two devices match by vendor, index and partition, and no other identifiers differ."""
+    """Return whether two devices have the same vendor, index and partition, and no other identifiers that differ."""
     if first.vendor != second.vendor or first.index != second.index:
         return False
     is_partition_unknown = None in (first.partition, second.partition) and not indices_repeat
@@ -198,11 +198,9 @@ def _add_devices(devices: list[Device], added: Sequence[Device], *, indices_repe
         unlinked = replace(device, parent=None)
         position = earlier_chips.find(device, added_chips)
         if position is None or not _identities_agree(devices[position], device):
-            candidates = range(earlier_count)
-            matches = (
-                item for item in candidates if _is_same_device(devices[item], device, indices_repeat=indices_repeat)
-            )
-            position = next(matches, None)
+            earlier = range(earlier_count)
+            found = (item for item in earlier if _is_same_device(devices[item], device, indices_repeat=indices_repeat))
+            position = next(found, None)
         if position is None:
             position = len(devices)
             devices.append(unlinked)

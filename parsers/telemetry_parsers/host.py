@@ -11,7 +11,7 @@ from telemetry_parsers.text.answers import capped, failed, reader_failure
 from telemetry_parsers.text.lines import quote
 
 _PREFIX = "telemetry_host_"
-_LARGEST = 1e18
+_MAX_NUMBER = 1e18
 # Maps each call to its metrics, in the order in which they are reported.
 _METRICS: Mapping[str, tuple[str, ...]] = {
     "cpu": ("cpu_utilization_ratio",),
@@ -84,7 +84,7 @@ def _read_number(data: Mapping[str, Plain], key: str, problems: list[Problem]) -
     if isinstance(value, bool) or not isinstance(value, int | float):
         problems.append(Problem(key, f"{key} is {type(value).__name__}, not a number"))
         return Absent.NOT_UNDERSTOOD
-    if not 0 <= value <= _LARGEST:  # also true for NaN
+    if not 0 <= value <= _MAX_NUMBER:  # also true for NaN
         return Absent.IMPLAUSIBLE
     return float(value)
 

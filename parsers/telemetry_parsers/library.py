@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # at run time, `model` would use 2.6 MiB of memory in each wo
 
 
 class ReaderRefusal(Exception):  # noqa: N818  # a refusal is an answer, not an error of the reader
-    """Raised if the library cannot be read. Reasons for `failed`: driver_gone, no_permission, library_mismatch."""
+    """Raised if the library cannot be read. Only the state `failed` has a reason, such as `no_permission`."""
 
     def __init__(self, state: State, reason: Reason | None, text: str) -> None:
         super().__init__(text)

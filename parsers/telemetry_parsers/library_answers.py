@@ -13,7 +13,7 @@ from telemetry_parsers.text.answers import failed
 from telemetry_parsers.text.lines import bus_address, quote
 from telemetry_parsers.text.tool_marks import identify_tool
 
-_LARGEST = 2**64
+_MAX_NUMBER = 2**64
 
 
 def error_in(answer: Plain) -> int | None:
@@ -21,7 +21,7 @@ def error_in(answer: Plain) -> int | None:
     if not isinstance(answer, dict) or "error" not in answer:
         return None
     code = answer["error"]
-    return code if type(code) is int and abs(code) < _LARGEST else -1
+    return code if type(code) is int and abs(code) < _MAX_NUMBER else -1
 
 
 def part_of(answer: Plain, key: str | int | None) -> Plain:
@@ -39,7 +39,7 @@ def number(answer: Plain) -> Value:
     """Return the number in an answer, or an `Absent` value."""
     if answer is None:
         return Absent.NOT_REPORTED
-    if type(answer) not in (int, float) or not abs(answer) < _LARGEST:  # also true for NaN
+    if type(answer) not in (int, float) or not abs(answer) < _MAX_NUMBER:  # also true for NaN
         return Absent.NOT_UNDERSTOOD
     return Absent.IMPLAUSIBLE if answer in ALL_BITS else float(answer)
 
@@ -60,7 +60,7 @@ def items(answer: Plain) -> list[Plain]:
 
 
 def objects(answer: Plain) -> list[dict[str, Plain]]:
-    """Return the objects in the answer if it is a list, else an empty list."""
+    """Return the JSON objects in the answer if it is a list, else an empty list."""
     return [item for item in items(answer) if isinstance(item, dict)]
 
 
@@ -92,7 +92,7 @@ def _problem_by_source(item: Reading, source: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The recorded answer to one poll."""
+    """The fields answer to one poll."""
 
     node: dict[str, Plain]
     devices: list[Plain]
@@ -125,32 +125,32 @@ def _report_on_text(output: Output, library: LibrarySpec) -> Report:
 _Facts = tuple[tuple[str, str], ...]
 
 
-def device_in(recorded: dict[str, Plain], vendor: str, driver: Plain, facts: _Facts) -> Device:
-    """Create a card from its recorded fields."""
+def device_in(fields: dict[str, Plain], vendor: str, driver: Plain, facts: _Facts) -> Device:
+    """Create a card from the fields in a library's answer."""
     return Device(
         vendor=vendor,
-        index=integer(recorded.get("index")),
-        model=text(recorded.get("name")),
-        uuid=text(recorded.get("uuid")),
-        bus_id=_bus_id(recorded),
-        serial=text(recorded.get("serial")),
+        index=integer(fields.get("index")),
+        model=text(fields.get("name")),
+        uuid=text(fields.get("uuid")),
+        bus_id=_bus_id(fields),
+        serial=text(fields.get("serial")),
         driver=text(driver),
-        up="lost" not in recorded,
+        up="lost" not in fields,
         facts=facts,
     )
 
 
-def instance_in(recorded: dict[str, Plain], parent: Device, position: int, facts: _Facts) -> Device | None:
+def instance_in(fields: dict[str, Plain], parent: Device, position: int, facts: _Facts) -> Device | None:
     """Create an instance of the card `parent`, or return None if the instance has no index."""
-    index = integer(recorded.get("index"))
+    index = integer(fields.get("index"))
     if index is None:
         return None
     return Device(
         vendor=parent.vendor,
         index=parent.index,
-        model=text(recorded.get("name")),
-        uuid=text(recorded.get("uuid")),
-        bus_id=_bus_id(recorded) or parent.bus_id,
+        model=text(fields.get("name")),
+        uuid=text(fields.get("uuid")),
+        bus_id=_bus_id(fields) or parent.bus_id,
         partition=str(index),
         parent=position,
         driver=parent.driver,
@@ -159,8 +159,8 @@ def instance_in(recorded: dict[str, Plain], parent: Device, position: int, facts
     )
 
 
-def _bus_id(recorded: dict[str, Plain]) -> str | None:
-    return bus_address(text(recorded.get("bus_id")) or "")
+def _bus_id(fields: dict[str, Plain]) -> str | None:
+    return bus_address(text(fields.get("bus_id")) or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +198,8 @@ class DeviceDraft:
         """Add the reading that `row` describes. Its number is in `answer`."""
         self.add(row.metric, self._scale_value(row, answer, source), row.label, source)
 
-    def add_greatest(self, row: Row, answers: Mapping[str, Plain]) -> None:
-        """Add the highest number in these answers as a reading. If one number is absent, the reading is absent."""
+    def add_highest(self, row: Row, answers: Mapping[str, Plain]) -> None:
+        """Add the highest number in these answers as a reading. If any number is absent, the reading is absent."""
         values = [
             in_range(BY_KEY[row.metric], self._scale_value(row, answer, name)) for name, answer in answers.items()
         ]

@@ -23,7 +23,7 @@ _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
 HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")
 RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain", "drain_and_reset", "bus_reset", "recover_imex_domain")
 PERFORMANCE_LEVELS = ("auto", "low", "high", "manual", "determinism", "profile", "unknown")
-# Sensors whose names begin with these words are ignored for the device's temperature.
+# Sensors whose names begin with these words do not measure the device's main temperature.
 MEMORY_SENSORS = ("memory", "hbm", "stack")
 BOARD_SENSORS = ("board", "baseboard", "ubb", "vr", "lm75", "inlet", "outlet", "optical")
 OTHER_SENSORS = MEMORY_SENSORS + BOARD_SENSORS
@@ -275,16 +275,8 @@ OWN_LABELS = MappingProxyType(
 )
 
 _OWNER_IDENTITY = (
-    "owner_kind",
-    "owner",
-    "pod_namespace",
-    "pod_name",
-    "container_name",
-    "job_id",
-    "user",
-    "account",
-    "partition",
-)
+    "owner_kind", "owner", "pod_namespace", "pod_name", "container_name", "job_id", "user", "account", "partition",
+)  # fmt: skip
 # Maps each metric of scope `owner` to the labels that follow those of the device.
 OWNER_LABELS = MappingProxyType(
     {
@@ -295,20 +287,9 @@ OWNER_LABELS = MappingProxyType(
 )
 
 CATALOGUE: tuple[Metric, ...] = (
-    *_CORE,
-    *_POWER,
-    *_TEMPERATURE,
-    *_MEMORY,
-    *_ACTIVITY,
-    *_PEAKS,
-    *_CLOCKS,
-    *_PCIE,
-    *_LINKS,
-    *_FAULTS,
-    *_OWNERS,
-    *_HOST,
-    *_DAEMON,
-)
+    *_CORE, *_POWER, *_TEMPERATURE, *_MEMORY, *_ACTIVITY, *_PEAKS, *_CLOCKS, *_PCIE, *_LINKS, *_FAULTS, *_OWNERS,
+    *_HOST, *_DAEMON,
+)  # fmt: skip
 BY_NAME = MappingProxyType({metric.name: metric for metric in CATALOGUE})
 BY_KEY = MappingProxyType({metric.key: metric for metric in CATALOGUE})
 CORE_KEYS = frozenset(metric.key for metric in CATALOGUE if metric.core)
@@ -323,22 +304,25 @@ class Limits(NamedTuple):
 
 
 def limits(metric: Metric, vendor: str = "") -> Limits:
-    """Return the limits of a metric, including the vendor's own limits from sentinels.py."""
-    of_vendor = sentinels.OF_VENDOR.get((vendor, metric.key), sentinels.VendorLimits(metric.low))
+    """Return the limits of a metric, combined with the vendor's own limits in sentinels.py."""
+    vendor_limits = sentinels.LIMITS_BY_VENDOR.get((vendor, metric.key), sentinels.VendorLimits(metric.low))
     return Limits(
-        max(of_vendor.low, -sys.float_info.max),
+        max(vendor_limits.low, -sys.float_info.max),
         min(metric.high, sys.float_info.max),
         frozenset(
-            {*of_vendor.sentinels, *sentinels.OF_UNIT.get(metric.unit, ()), *sentinels.OF_METRIC.get(metric.key, ())}
+            {
+                *vendor_limits.sentinels,
+                *sentinels.BY_UNIT.get(metric.unit, ()),
+                *sentinels.BY_METRIC.get(metric.key, ()),
+            }
         ),
     )
 
 
 _LIMITS = {metric.key: limits(metric) for metric in CATALOGUE}
-_LIMITS_OF_VENDOR = {
-    vendor: _LIMITS
-    | {key: limits(BY_KEY[key], vendor) for vendor_of_row, key in sentinels.OF_VENDOR if vendor_of_row == vendor}
-    for vendor, _ in sentinels.OF_VENDOR
+_LIMITS_BY_VENDOR = {
+    vendor: _LIMITS | {key: limits(BY_KEY[key], vendor) for name, key in sentinels.LIMITS_BY_VENDOR if name == vendor}
+    for vendor, _ in sentinels.LIMITS_BY_VENDOR
 }
 
 
@@ -346,13 +330,13 @@ def in_range(metric: Metric, value: Value, vendor: str = "") -> Value:
     """Return the value, or `implausible` if it is NaN, outside the metric's range, or a sentinel."""
     is_in_catalogue = BY_KEY.get(metric.key) is metric
     return checked_value(
-        _LIMITS_OF_VENDOR.get(vendor, _LIMITS)[metric.key] if is_in_catalogue else limits(metric, vendor), value
+        _LIMITS_BY_VENDOR.get(vendor, _LIMITS)[metric.key] if is_in_catalogue else limits(metric, vendor), value
     )
 
 
 def reading(device: int | None, key: str, value: Value, label: str = "", vendor: str = "") -> Reading:
     """Return a reading. Its value is `implausible` if it is outside the metric's limits."""
-    return Reading(device, key, checked_value(_LIMITS_OF_VENDOR.get(vendor, _LIMITS)[key], value), label)
+    return Reading(device, key, checked_value(_LIMITS_BY_VENDOR.get(vendor, _LIMITS)[key], value), label)
 
 
 def checked_value(metric_limits: Limits, value: Value) -> Value:
@@ -364,14 +348,16 @@ def checked_value(metric_limits: Limits, value: Value) -> Value:
     return value + 0.0 if low <= value <= high and value not in sentinel_values else Absent.IMPLAUSIBLE
 
 
-def state_readings(device: int | None, key: str, active: str, supported: Iterable[str] = ()) -> tuple[Reading, ...]:
-    """Return a reading for each supported word: 1 for the active word, 0 for the others."""
+def state_readings(
+    device: int | None, key: str, active_word: str, supported: Iterable[str] = ()
+) -> tuple[Reading, ...]:
+    """Return a reading for each supported word: 1 for `active_word`, 0 for the others."""
     words = tuple(supported) or BY_KEY[key].words
-    return tuple(reading(device, key, 1.0 if word == active else 0.0, word) for word in words)
+    return tuple(reading(device, key, 1.0 if word == active_word else 0.0, word) for word in words)
 
 
 def is_main_sensor(sensor: str) -> bool:
-    """Return whether this sensor may provide the device's temperature. Memory and board sensors may not."""
+    """Return whether this sensor can measure the device's main temperature. Memory and board sensors cannot."""
     return not sensor.startswith(OTHER_SENSORS)
 
 

@@ -110,8 +110,8 @@ class Poll:
     interval: float = 15.0
     deadline: float = 10.0
     lists_devices: bool = True
-    wakes: bool = False
-    costs: str = ""
+    wakes: bool = False  # the poll wakes suspended cards
+    costs: str = ""  # the reason why the poll is off by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +308,7 @@ class SourceStatus:
     unknown_fields: tuple[str, ...] = ()
     polls: tuple[Health, ...] = ()
     cpu_seconds: float = 0.0
-    refused: int = 0
+    refused: int = 0  # number of devices that were ignored or forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +331,7 @@ class Snapshot:
     devices: tuple[MergedDevice, ...] = ()
     host: Sequence[MergedReading] = ()
     sources: tuple[SourceStatus, ...] = ()
-    own: tuple[Sample, ...] = ()
+    daemon_samples: tuple[Sample, ...] = ()
     maintenance: Maintenance | None = None  # None if a command runs without a daemon
     recorded: ReplayInfo | None = None  # set only while a recording is replayed
 

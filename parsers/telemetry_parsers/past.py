@@ -27,7 +27,7 @@ def _unlabelled(labels: Sequence[str]) -> Sequence[str]:
     return [label for label in labels if not label]
 
 
-# Maps each metric with a history to a function that selects labels. The highest of their values is kept.
+# Maps each metric with a history to a function that selects labels. The history has the highest of their values.
 _LABEL_SELECTORS: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = {
     "temperature_celsius": lambda labels: [label for label in labels if is_main_sensor(label)],
     "power_watts": _unlabelled,
@@ -59,7 +59,7 @@ def kept_value(device: MergedDevice, metric: str) -> Value | None:
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def kept_positions(shape: Shape) -> tuple[tuple[int, ...], ...]:
-    """For each metric in the history, return the positions of its values in this shape."""
+    """Return, for each metric in the history, the positions of its selected values in this shape."""
     labels = {kept: [label for metric, label in shape.keys if metric == kept] for kept in KEPT}
     return tuple(
         tuple(shape.indices[(kept, label)] for label in select_labels(labels[kept]))
@@ -86,8 +86,8 @@ class Gap:
 class Series:
     """The history of one metric of one device, oldest first, with NaN for missing numbers."""
 
-    last: array[float]
-    highest: array[float]
+    last: array[float]  # the last number in each slot
+    highest: array[float]  # the highest number in each slot
     gaps: tuple[Gap, ...] = ()
 
 

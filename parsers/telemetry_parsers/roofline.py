@@ -31,7 +31,7 @@ class NoRooflineError(ValueError):
 
 
 def measured_peak(lines: Iterable[str]) -> PeakRates:
-    """Return the highest result for each data type, over all cards."""
+    """Return the highest result of all cards for each data type. Raise NoRooflineError if there is none."""
     best: dict[str, float] = {}
     for heading, value in _measurements(lines):
         best[heading] = max(value, best.get(heading, value))

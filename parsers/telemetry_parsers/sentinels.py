@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from telemetry_parsers.dataclass import dataclass
 
-# Numbers with all bits set, and "blank" values of drivers, which tools print in any unit.
+# Numbers with all bits set, and "blank" values of drivers. Tools may print them with any unit.
 ALL_BITS = frozenset(
     {
         2**32 - 1,
@@ -22,7 +22,7 @@ MAX_COUNT = 9e18
 
 _LARGEST_INTS = (2.0**31 - 1, 2.0**32 - 1)
 # Maps a metric's unit to sentinels in base units, rounded as tools print them.
-OF_UNIT: Mapping[str, frozenset[float]] = {
+BY_UNIT: Mapping[str, frozenset[float]] = {
     "": frozenset(_LARGEST_INTS),
     "bytes": frozenset(_LARGEST_INTS),
     "seconds": frozenset(_LARGEST_INTS),
@@ -35,8 +35,8 @@ OF_UNIT: Mapping[str, frozenset[float]] = {
         {65.535, 2147.483647, 2147.484, 2147.483, 2147.48, 2147.0, 4294.967295, 4294.967, 4294.97, 4294.96, 4294.0}
     ),
 }
-# Maps a metric to sentinels that are within the metric's range.
-OF_METRIC: Mapping[str, frozenset[float]] = {
+# Maps a metric to sentinels that would otherwise be valid numbers.
+BY_METRIC: Mapping[str, frozenset[float]] = {
     name: frozenset({65_535.0}) for name in ("compute_units", "processes", "retired_pages", "remapped_rows")
 }
 
@@ -50,6 +50,6 @@ class VendorLimits:
 
 
 # Maps (vendor, metric) to limits. Ascend chips are used outdoors, where temperatures can be negative.
-OF_VENDOR: Mapping[tuple[str, str], VendorLimits] = {
+LIMITS_BY_VENDOR: Mapping[tuple[str, str], VendorLimits] = {
     ("ascend", "temperature_celsius"): VendorLimits(-40.0, frozenset({-1.0}))
 }

@@ -17,12 +17,12 @@ from telemetry_parsers.text.lines import quote
 SCHEMA = "telemetry.steps/1"
 SOURCE = READER = "steps"
 PARTS = ("compute", "communication", "copy", "data", "idle", "other")
-MAX_FILES, MAX_FILES_OF_A_USER = 1024, 256
+MAX_FILES, MAX_FILES_PER_USER = 1024, 256
 _MAX_LABEL_LENGTH = 64
-_LARGEST = 1e24
+_MAX_NUMBER = 1e24
 
 
-class _BadStepsError(ValueError):
+class _InvalidStepsError(ValueError):
     """A file is not valid `telemetry.steps/1`."""
 
 
@@ -39,7 +39,7 @@ def parse(capture: Capture) -> Report:
     for file in output.data:
         try:
             counts.append(parse_file(file))
-        except _BadStepsError as error:  # noqa: PERF203  # other files are still read
+        except _InvalidStepsError as error:  # noqa: PERF203  # other files are still read
             name = file.get("file") if isinstance(file, dict) else ""
             problems.append(Problem(quote(str(name)[:MAX_NAME_LENGTH]), str(error)))
     selected, ignored = _select_files(counts)
@@ -47,19 +47,19 @@ def parse(capture: Capture) -> Report:
 
 
 def parse_file(file: Plain) -> StepCounts:
-    """Return the step counts in one file. Raise _BadStepsError for a malformed file."""
+    """Return the step counts in one file. Raise _InvalidStepsError for a malformed file."""
     if not isinstance(file, dict) or "problem" in file:
-        raise _BadStepsError(
+        raise _InvalidStepsError(
             (quote(str(file.get("problem", ""))) if isinstance(file, dict) else "") or "is not an object"
         )
     if file.get("schema") != SCHEMA:
-        raise _BadStepsError(f'its `schema` is not "{SCHEMA}"')
+        raise _InvalidStepsError(f'its `schema` is not "{SCHEMA}"')
     steps = _read_number(file, "steps")
     if steps is None:
-        raise _BadStepsError("`steps`, the number of completed steps, is missing")
+        raise _InvalidStepsError("`steps`, the number of completed steps, is missing")
     seconds = file.get("seconds", {})
     if not isinstance(seconds, dict) or not seconds.keys() <= set(PARTS):
-        raise _BadStepsError(f"the parts in `seconds` must be among {', '.join(PARTS)}")
+        raise _InvalidStepsError(f"the parts in `seconds` must be among {', '.join(PARTS)}")
     return StepCounts(
         file=str(file.get("file", ""))[:MAX_NAME_LENGTH],
         user_id=_user_id(file.get("uid")),
@@ -83,8 +83,8 @@ def _read_number(data: Mapping[str, Plain], key: str) -> float | None:
     value = data.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LARGEST:
-        raise _BadStepsError(f"`{key}` must be a number from 0 to {_LARGEST:g}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAX_NUMBER:
+        raise _InvalidStepsError(f"`{key}` must be a number from 0 to {_MAX_NUMBER:g}")
     return float(value)
 
 
@@ -92,12 +92,12 @@ def _read_label(data: Mapping[str, Plain], key: str) -> str:
     value = data.get(key)
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not text or len(text) > _MAX_LABEL_LENGTH or not text.isprintable():
-        raise _BadStepsError(f"`{key}` must be a string of 1 to {_MAX_LABEL_LENGTH} printable characters")
+        raise _InvalidStepsError(f"`{key}` must be a string of 1 to {_MAX_LABEL_LENGTH} printable characters")
     return text
 
 
 def _card_name(data: Plain) -> DeviceName:
-    """Return the card's name. Its `index` may be a position in the `visible` list."""
+    """Return the card's name. If the list `visible` exists, `index` is a position in this list."""
     card = data if isinstance(data, dict) else {}
     uuid, bus_id = (
         value if isinstance(value := card.get(key), str) and len(value) <= MAX_NAME_LENGTH else ""
@@ -110,7 +110,7 @@ def _card_name(data: Plain) -> DeviceName:
     index, visible = card.get("index"), card.get("visible")
     if isinstance(index, int) and not isinstance(index, bool) and 0 <= index < 1000:
         return _visible_card(index, visible if isinstance(visible, str) else "")
-    raise _BadStepsError("`card` must have a `uuid`, a `bus_id` or an `index`")
+    raise _InvalidStepsError("`card` must have a `uuid`, a `bus_id` or an `index`")
 
 
 def _visible_card(index: int, visible: str) -> DeviceName:
@@ -118,7 +118,7 @@ def _visible_card(index: int, visible: str) -> DeviceName:
     if not names:
         return DeviceName(str(index), "index", str(index))
     if index >= len(names):
-        raise _BadStepsError("the `index` of `card` is not a position in `visible`")
+        raise _InvalidStepsError("the `index` of `card` is not a position in `visible`")
     name = names[index][:MAX_NAME_LENGTH]
     return DeviceName(name, "index", name) if name.isascii() and name.isdigit() else DeviceName(name, "uuid", name)
 
@@ -145,8 +145,8 @@ def _select_files(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[
             problems.append(Problem(quote(item.file), "reports a job that another user already reports"))
         elif key in selected:
             problems.append(Problem(quote(item.file), f"reports the same rank as {quote(selected[key].file)}"))
-        elif file_counts[item.user_id] >= MAX_FILES_OF_A_USER or len(selected) >= MAX_FILES:
-            limits = f"at most {MAX_FILES_OF_A_USER} files per user and {MAX_FILES} files in total are read"
+        elif file_counts[item.user_id] >= MAX_FILES_PER_USER or len(selected) >= MAX_FILES:
+            limits = f"at most {MAX_FILES_PER_USER} files per user and {MAX_FILES} files in total are read"
             problems.append(Problem(quote(item.file), f"is ignored: {limits}"))
         else:
             selected[key] = item
@@ -156,7 +156,7 @@ def _select_files(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSteps:
-    """The samples by metric, and a problem for each file whose card was not found."""
+    """The samples by metric name, and a problem for each file whose card was not found."""
 
     samples: Mapping[str, tuple[Sample, ...]]
     problems: tuple[Problem, ...]
@@ -181,7 +181,9 @@ def resolve(counts: Sequence[StepCounts], devices: Sequence[MergedDevice]) -> Re
             used_labels.add(labels)
             for metric, sample in _samples(item, labels):
                 samples[metric].append(sample)
-    return ResolvedSteps({metric: tuple(of_metric) for metric, of_metric in samples.items()}, tuple(capped(problems)))
+    return ResolvedSteps(
+        {metric: tuple(metric_samples) for metric, metric_samples in samples.items()}, tuple(capped(problems))
+    )
 
 
 def _samples(counts: StepCounts, labels: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, Sample]]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.sentinels import ALL_BITS
 
-# A unit's factor as (numerator, denominator), because 57 / 100 is more exact than 57 * 0.01.
+# Maps each unit to its factor (numerator, denominator), because 57 / 100 is more exact than 57 * 0.01.
 Units = Mapping[str, tuple[int, int]]
 
 
@@ -45,21 +45,9 @@ PCIE_GENERATIONS: Mapping[str, float] = {"2.5": 1.0, "5": 2.0, "5.0": 2.0, "8": 
 
 # Words that tools print instead of a number, in lower case without brackets.
 _PLACEHOLDERS: Mapping[str, Absent] = {
-    "": Absent.NOT_REPORTED,
-    "-": Absent.NOT_REPORTED,
-    "--": Absent.NOT_REPORTED,
-    "n/a": Absent.NOT_REPORTED,
-    "na": Absent.NOT_REPORTED,
-    "none": Absent.NOT_REPORTED,
-    "null": Absent.NOT_REPORTED,
-    "unknown": Absent.NOT_REPORTED,
-    "not available": Absent.NOT_REPORTED,
-    "not supported": Absent.NOT_SUPPORTED,
-    "unsupported": Absent.NOT_SUPPORTED,
-    "not applicable": Absent.NOT_SUPPORTED,
-    "no permission": Absent.NOT_PERMITTED,
-    "permission denied": Absent.NOT_PERMITTED,
-    "insufficient permissions": Absent.NOT_PERMITTED,
+    **dict.fromkeys(("", "-", "--", "n/a", "na", "none", "null", "unknown", "not available"), Absent.NOT_REPORTED),
+    **dict.fromkeys(("not supported", "unsupported", "not applicable"), Absent.NOT_SUPPORTED),
+    **dict.fromkeys(("no permission", "permission denied", "insufficient permissions"), Absent.NOT_PERMITTED),
 }
 
 _NUMBER = re.compile(r"([+-]?)([0-9]{1,24})(\.[0-9]{1,18})?\Z")
@@ -109,7 +97,7 @@ def quantity(text: str, units: Units, unit: str | None = None) -> Value:
 
 
 def find_unit(unit: str, units: Units) -> str | None:
-    """Find `unit` among the keys of `units`, ignoring case. Return None if it is missing."""
+    """Return the key of `units` that equals `unit`, if necessary ignoring case, or None."""
     if unit in units:
         return unit
     return next((name for name in units if name.lower() == unit.lower()), None)

@@ -43,7 +43,7 @@ def test_families_come_in_the_order_of_the_catalogue_and_devices_in_that_of_the_
 def test_whole_numbers_are_numbers_like_others(value):
     snapshot = kit.snapshot(
         kit.device(0, kit.reading("utilization_ratio", value), kit.reading("memory_total_bytes", value)),
-        own=(Sample("telemetry_config_last_reload_successful", value),),
+        daemon_samples=(Sample("telemetry_config_last_reload_successful", value),),
     )
     page = text_page(snapshot).decode()
     assert re.findall(r"(?:utilization_ratio|total_bytes)\{.*\} (.*)\n", page) == ["1.0", "1.0"]

@@ -137,7 +137,7 @@ def of_the_daemon():
     """What the daemon adds: its own samples, readings of the host, maintenance."""
     return kit.snapshot(
         kit.full_device(),
-        own=(
+        daemon_samples=(
             Sample("telemetry_build_info", 1.0, (("version", "1.2.3"), ("python", "3.11.7"))),
             Sample("telemetry_devices_expected", 8.0, (("vendor", "nvidia"),)),
             Sample("telemetry_config_last_reload_successful", 1),

@@ -47,7 +47,7 @@ CARDS = tuple(
 START = kit.snapshot(
     *CARDS,
     sources=(kit.source("nvml"), kit.source("hy-smi", "missing")),
-    own=(Sample("telemetry_config_last_reload_successful", 1.0),),
+    daemon_samples=(Sample("telemetry_config_last_reload_successful", 1.0),),
     host=Readings.of((MergedReading("telemetry_host_load1", "", 0.5, "host"),)),
     maintenance=Maintenance(),
 )
@@ -136,7 +136,7 @@ CHANGES = st.one_of(
     st.builds(lambda now: lambda s: replace(s, monotonic_time=now), st.sampled_from([kit.NOW, kit.NOW + 9])),
     st.builds(
         lambda value, again: (
-            lambda s: replace(s, own=(Sample("telemetry_config_last_reload_successful", value),) * again)
+            lambda s: replace(s, daemon_samples=(Sample("telemetry_config_last_reload_successful", value),) * again)
         ),
         st.sampled_from((*NUMBERS, *UNFIT)),
         st.integers(0, 2),

@@ -27,7 +27,7 @@ def test_both_syntaxes_are_those_of_prometheus_client_byte_for_byte(snapshot):
 @given(st.floats(allow_nan=False, allow_infinity=False))
 @settings(max_examples=100)
 def test_every_finite_number_is_printed_as_prometheus_client_prints_it(value):
-    snapshot = kit.snapshot(own=(Sample("telemetry_config_last_reload_successful", value),))
+    snapshot = kit.snapshot(daemon_samples=(Sample("telemetry_config_last_reload_successful", value),))
     assert text_page(snapshot) == page_oracle.text(snapshot)
 
 

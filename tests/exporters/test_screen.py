@@ -99,8 +99,8 @@ def test_a_source_or_poll_that_comes_twice_is_shown_once():
 )
 def test_a_sample_of_our_own_that_does_not_fit_is_left_out(sample):
     good = Sample("telemetry_config_last_reload_successful", 1.0)
-    screened = clean_snapshot(kit.snapshot(own=(good, sample)))
-    assert screened.own == (good,)
+    screened = clean_snapshot(kit.snapshot(daemon_samples=(good, sample)))
+    assert screened.daemon_samples == (good,)
 
 
 def test_texts_are_clean_wherever_they_stand():

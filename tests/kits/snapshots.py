@@ -299,5 +299,5 @@ def snapshots():
         devices=st.lists(_devices, max_size=3).map(tuple),
         host=_readings_of(HOST_METRICS, 3),
         sources=st.lists(_sources, max_size=2).map(tuple),
-        own=st.lists(_own_samples(), max_size=3).map(tuple),
+        daemon_samples=st.lists(_own_samples(), max_size=3).map(tuple),
     )

@@ -27,7 +27,7 @@ MEANT = {
     "volts": {(0xFF, 1000), (511.875, 1000)},
     "hertz": {(0xFF, 1e-6), (511.875, 1e-6)},
 }  # fmt: skip
-OF_METRIC = {
+BY_METRIC = {
     # One degree past the point at which the device slows down.
     "temperature_margin_celsius": {(-1, 1), (-1, 100), (-1, 1000), (0xFFFF, 1000), (-1, 1)},
     "temperature_margin_limit_celsius": {(-1, 1), (-1, 100), (-1, 1000)},
@@ -56,7 +56,7 @@ def test_a_sentinel_is_no_number_of_any_metric() -> None:
             for part in PARTS[metric.unit]
             if in_range(metric, raw / part) is not Absent.IMPLAUSIBLE
         }
-        meant = MEANT.get(metric.unit, set()) | OF_METRIC.get(metric.key, set())
+        meant = MEANT.get(metric.unit, set()) | BY_METRIC.get(metric.key, set())
         if metric.kind == "counter" or metric.unit == "bytes":
             meant = {(number, 1) for number in MEANT_COUNTS}
         assert found - meant == set()

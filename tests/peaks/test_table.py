@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kits.captures import ROOT
-from telemetry_parsers.card_peaks import DTYPES, PER_UNIT, ROWS, peak_of
+from telemetry_parsers.card_peaks import DTYPES, OPERATIONS_PER_UNIT, ROWS, peak_of
 
 sys.path.insert(0, str(ROOT / ".ci"))
 
@@ -32,7 +32,7 @@ def test_units_times_clock_agree_with_what_the_source_quotes() -> None:
     for row in ROWS:
         assert row.quoted
         for dtype, quote in row.quoted:
-            computed = row.units * PER_UNIT[row.architecture][dtype] * quote.megahertz * 1e6
+            computed = row.units * OPERATIONS_PER_UNIT[row.architecture][dtype] * quote.megahertz * 1e6
             assert computed == pytest.approx(quote.teraflops * TERA, rel=0.02), dtype
 
 
@@ -46,7 +46,7 @@ def test_every_row_names_a_vendors_document_or_two_pages() -> None:
 def test_no_source_name_or_rate_is_left_over_or_there_twice() -> None:
     assert {source for row in ROWS for source in row.sources} == SOURCES.keys()
     assert len(NAMES) == len(set(NAMES))
-    assert {row.architecture for row in ROWS} == PER_UNIT.keys()
+    assert {row.architecture for row in ROWS} == OPERATIONS_PER_UNIT.keys()
     assert all(dtype in DTYPES for row in ROWS for dtype, _ in row.quoted)
     assert all(re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{4}", pci_id) for row in ROWS for pci_id in row.pci_ids)
 

@@ -164,10 +164,10 @@ def test_jobs_that_are_not_reported_by_name_stay_different_ones() -> None:
 
 
 def test_of_one_user_a_bounded_number_of_files_is_read(folder: Path) -> None:
-    for number in range(steps.MAX_FILES_OF_A_USER + 3):
+    for number in range(steps.MAX_FILES_PER_USER + 3):
         publish(folder, replace(COUNTS, rank=str(number)))
     report = read_steps(folder)
-    assert len(report.steps) == steps.MAX_FILES_OF_A_USER
+    assert len(report.steps) == steps.MAX_FILES_PER_USER
     assert len(report.problems) == 3
 
 

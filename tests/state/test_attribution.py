@@ -113,14 +113,18 @@ def test_unmatched_claim_is_counted_and_reported(node: OwnedNode) -> None:
     )
     snapshot = node.store.snapshot()
     assert [
-        (sample.labels, sample.value) for sample in snapshot.own if sample.metric == "telemetry_claims_unresolved"
+        (sample.labels, sample.value)
+        for sample in snapshot.daemon_samples
+        if sample.metric == "telemetry_claims_unresolved"
     ] == [((("source", "slurm"),), 1.0)]
     (problem,) = next(status for status in snapshot.sources if status.source == "slurm").problems
     assert "GPU-gone" in problem.text
     node.claims(Claim(job("42"), names=(SECOND,)))
-    assert [sample.value for sample in node.store.snapshot().own if sample.metric == "telemetry_claims_unresolved"] == [
-        0.0
-    ]
+    assert [
+        sample.value
+        for sample in node.store.snapshot().daemon_samples
+        if sample.metric == "telemetry_claims_unresolved"
+    ] == [0.0]
 
 
 def test_unmatched_claims_wait_for_the_inventory() -> None:
@@ -128,7 +132,7 @@ def test_unmatched_claims_wait_for_the_inventory() -> None:
     node.store.await_inventories({("tool", FAST.name): "nvidia"})
     node.claims(Claim(job("41"), names=(FIRST,)), Claim(job("42"), names=(DeviceName("no", "uuid", "no"),)))
     assert [problem for status in node.store.snapshot().sources for problem in status.problems] == []
-    assert "telemetry_claims_unresolved" not in {sample.metric for sample in node.store.snapshot().own}
+    assert "telemetry_claims_unresolved" not in {sample.metric for sample in node.store.snapshot().daemon_samples}
     node.put()
     (problem,) = [problem for status in node.store.snapshot().sources for problem in status.problems]
     assert problem.where == "job 42"
@@ -146,7 +150,7 @@ def test_claim_of_a_card_whose_source_cannot_list_is_no_problem(node: OwnedNode,
     snapshot = node.store.snapshot()
     assert node.ups() == [None, None]
     assert [problem for status in snapshot.sources for problem in status.problems] == []
-    assert "telemetry_claims_unresolved" not in {sample.metric for sample in snapshot.own}
+    assert "telemetry_claims_unresolved" not in {sample.metric for sample in snapshot.daemon_samples}
 
 
 def test_claims_and_owners_are_bounded(node: OwnedNode) -> None:

@@ -214,7 +214,7 @@ class Chores(FedNode):
         self.desk.save()
 
     def cards(self) -> list[float]:
-        return [sample.value for sample in self.store.snapshot().own]
+        return [sample.value for sample in self.store.snapshot().daemon_samples]
 
 
 def test_snapshot_is_kept_until_a_change(tmp_path: Path) -> None:

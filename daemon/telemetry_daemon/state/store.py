@@ -378,7 +378,7 @@ class Store:
             devices=self.facts.with_ranks_and_peaks(devices),
             host=merged.host,
             sources=self._statuses.update(state.status_inputs(merged, now), now),
-            own=self.facts.samples(),
+            daemon_samples=self.facts.samples(),
             maintenance=maintenance,
             recorded=self._replay_info() if self._replay_info is not None else None,
         )

@@ -66,7 +66,7 @@ def _other_samples(snapshot: Snapshot) -> Iterator[Sample]:
         yield Sample("telemetry_maintenance", float(snapshot.maintenance.is_on))
         if snapshot.maintenance.ends_in is not None:
             yield Sample("telemetry_maintenance_ends_in_seconds", snapshot.maintenance.ends_in)
-    yield from snapshot.own
+    yield from snapshot.daemon_samples
 
 
 def _is_exposed(source: SourceStatus) -> bool:

@@ -23,6 +23,7 @@ SOURCE = "telemetry"
 # These processes run work on behalf of other processes.
 _MPS_SERVERS = frozenset({"nvidia-cuda-mps-server", "nvidia-cuda-mps-control"})
 _OTHER_OWNERS = Owner("others", "others")
+_ProcessesByDevice = Mapping[str, tuple[Process, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def has_process_list(device: MergedDevice) -> bool:
     return bool(device.processes) or isinstance(Readings.of(device.readings).value("processes"), float)
 
 
-def _processes_by_device(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[Process, ...]]:
+def _processes_by_device(devices: Sequence[MergedDevice]) -> _ProcessesByDevice:
     """Map each device id to the device's processes. A card has only those that no partition has."""
     partitions_by_card: dict[str, list[MergedDevice]] = {}
     for device in devices:
@@ -123,10 +124,7 @@ def _has_ended(source_claim: SourceClaim, wall_time: float) -> bool:
 
 class _Assignment:
     def __init__(
-        self,
-        devices: Sequence[MergedDevice],
-        registry: OwnerRegistry,
-        processes_by_device: Mapping[str, tuple[Process, ...]],
+        self, devices: Sequence[MergedDevice], registry: OwnerRegistry, processes_by_device: _ProcessesByDevice
     ) -> None:
         self.problems: list[tuple[str, Problem]] = []
         self.unresolved: Counter[str] = Counter()
@@ -181,9 +179,7 @@ class _Assignment:
             self.problems.append((source_claim.source, Problem(where, f"{cut_text(text)!r}: {problem}")))
 
 
-def _devices_by_owner(
-    processes_by_device: Mapping[str, Sequence[Process]], registry: OwnerRegistry
-) -> dict[int, dict[str, None]]:
+def _devices_by_owner(processes_by_device: _ProcessesByDevice, registry: OwnerRegistry) -> dict[int, dict[str, None]]:
     """Map the `id()` of each owner entry to the devices that its processes use."""
     used_devices: dict[int, dict[str, None]] = {}
     for device_id, processes in processes_by_device.items():
@@ -214,7 +210,6 @@ class _DeviceUse:
     def from_processes(
         cls, device: MergedDevice, claimants: Sequence[OwnerEntry], running: Sequence[Process], registry: OwnerRegistry
     ) -> _DeviceUse:
-        """Determine a device's use from its processes."""
         processes_by_entry: dict[int, list[Process]] = {}
         entries_by_id: dict[int, OwnerEntry] = {}
         processes = [process for process in running if not _is_mps_server(process)]

@@ -96,9 +96,7 @@ def arrange(
         witnesses=new_devices.witnesses,
         forgotten_counts=new_presence.forgotten_counts,
         learnt_addresses=numbering.combine_learnt(numbered.learnt, numbering.learn_addresses(confirmed_groups)),
-        counter_sources=precedence.prune_pins(
-            pins, {identity.id for identity in new_presence.identities}, chosen.items()
-        ),
+        counter_sources=precedence.prune_pins(pins, {item.id for item in new_presence.identities}, chosen.items()),
     )
     return Arrangement(
         shape=fresh.shape(),
@@ -177,22 +175,18 @@ def _arranged_devices(
     shapes: _ShapeCache,
 ) -> Iterator[ArrangedDevice]:
     for named in devices:
-        occurrences = tuple(
+        positions = tuple(
             (fresh.index_by_poll[report.source, report.poll], position) for report, position in named.group.occurrences
         )
         # A sighting without occurrences is excluded, because all its reports were about an unconfirmed new device.
         list_polls = {
-            (sighting.list_report.source, sighting.list_report.poll)
-            for sighting in named.group.sightings
-            if sighting.occurrences
+            (item.list_report.source, item.list_report.poll) for item in named.group.sightings if item.occurrences
         }
         device = _merged_device(named)
         yield ArrangedDevice(
             device,
-            shapes.locate(
-                chosen[device.id] if device.up else {}, fresh, (report_index for report_index, _ in occurrences)
-            ),
-            occurrences,
+            shapes.locate(chosen[device.id] if device.up else {}, fresh, (index for index, _ in positions)),
+            positions,
             tuple(sorted(fresh.index_by_poll[poll] for poll in list_polls)),
             named.identity.polls if named.identity.listed_by else 0,
         )

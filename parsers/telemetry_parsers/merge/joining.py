@@ -75,8 +75,6 @@ class _DeviceFinder:
 
 
 class _NewestList:
-    """The newest list of a source's devices."""
-
     def __init__(self, report: SourceReport, *, indices_repeat: bool) -> None:
         self.report = report
         self.devices = report.report.devices

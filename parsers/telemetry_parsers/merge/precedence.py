@@ -110,8 +110,7 @@ class MissingMetrics:
     def find_absences(self, device: NamedDevice, chosen: Mapping[ReadingKey, Choice]) -> Mapping[ReadingKey, Choice]:
         """Return `Absent` for each metric that the device's sources can report, but did not."""
         listings = tuple(
-            self._fresh.index_by_poll[sighting.list_report.source, sighting.list_report.poll]
-            for sighting in device.group.sightings
+            self._fresh.index_by_poll[item.list_report.source, item.list_report.poll] for item in device.group.sightings
         )
         reported = frozenset(metric for metric, _ in chosen)
         key = (reported, listings)

@@ -71,8 +71,6 @@ class _DeviceLists:
 
 
 class _ReturnedDevices:
-    """Lost devices that returned."""
-
     def __init__(self, identities: Iterable[Identity]) -> None:
         self._partitions: set[tuple[str, str | None]] = set()
         self._indices: set[tuple[str, str | None, int | None]] = set()
@@ -136,16 +134,10 @@ def update(
     # `numbering_sources` list only indices, so their lists do not show that a device with an address is missing.
     listed = {device.identity.id: _listed_identity(device) for device in devices}
     previous: Mapping[str, Identity] = {identity.id: identity for identity in state.identities}
-    returned = [
-        listed[identity.id]
-        for identity in state.identities
-        if identity.lost_since is not None and identity.id in listed
-    ]
+    returned = [listed[item.id] for item in state.identities if item.lost_since is not None and item.id in listed]
     lists = _DeviceLists(listing_sources, numbering_sources, listed, _ReturnedDevices(returned), wall_time)
     indices_with_address = {
-        (identity.vendor, identity.index)
-        for identity in {**previous, **listed}.values()
-        if has_address_or_uuid(identity)
+        (item.vendor, item.index) for item in {**previous, **listed}.values() if has_address_or_uuid(item)
     }
     unlisted = {
         identity.id: _update_unlisted(identity, lists, indices_with_address)
@@ -185,12 +177,7 @@ def _limit_unlisted(
     lost_counts = Counter(identity.vendor for identity in kept if identity.lost_since is not None)
     counts = Counter({key: count for key, count in forgotten_counts.items() if lost_counts[key[0]] >= bounds.MAX_LOST})
     ids = {identity.id for identity in kept}
-    counts.update(
-        (identity.vendor, source)
-        for identity in unlisted
-        if identity.id not in ids
-        for source in identity.listed_by[:1]
-    )
+    counts.update((item.vendor, source) for item in unlisted if item.id not in ids for source in item.listed_by[:1])
     return kept, dict(counts)
 
 

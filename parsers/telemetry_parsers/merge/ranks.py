@@ -31,11 +31,8 @@ def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[Mer
     all_ids = [_physical_id(device) for device in devices]
     ranked = []
     for device, physical_id in zip(devices, all_ids, strict=True):
-        rank = (
-            None
-            if physical_id is None or all_ids.count(physical_id) > 1
-            else ranks.ranks_by_physical_id.get(physical_id)
-        )
+        is_unique = all_ids.count(physical_id) == 1
+        rank = ranks.ranks_by_physical_id.get(physical_id) if physical_id is not None and is_unique else None
         ranked.append(device if rank is None else _with_rank(device, rank, ranks.server))
     return tuple(ranked)
 

@@ -126,7 +126,7 @@ def parse_device_id(
     for pattern, kind in () if family is None else (*_IDS_OF_ANY_VENDOR, *family.ids):
         match = pattern.fullmatch(device)
         if match is not None and family is not None:
-            return _device_from_match(match, kind, family.vendor, render_nodes)
+            return _device_of(match, kind, family.vendor, render_nodes)
     return None
 
 
@@ -158,9 +158,7 @@ def _resource_name(resource: str) -> str:
     return resource.partition("/")[2]
 
 
-def _device_from_match(
-    match: re.Match[str], kind: NameKind, vendor: str, render_nodes: Mapping[str, str]
-) -> AllocatedDevice:
+def _device_of(match: re.Match[str], kind: NameKind, vendor: str, render_nodes: Mapping[str, str]) -> AllocatedDevice:
     groups = {group: text for group, text in match.groupdict().items() if text is not None}
     value = groups["name"].lower() if kind == "bus_id" else groups["name"]
     name = DeviceName(match.string, kind, value, vendor, groups.get("instance", ""))

@@ -81,7 +81,6 @@ class _NodeData:
 
     @classmethod
     def from_data(cls, data: dict[str, Plain]) -> _NodeData:
-        """Create an instance from the reader's output."""
         configured = frozenset(entry for entry in items(data.get("resources")) if isinstance(entry, str))
         render_nodes = {str(entry.get("at")): str(entry.get("render")) for entry in objects(data.get("render_nodes"))}
         uids = _by_path(data.get("folders"), ("namespace", "pod_name"), "pod_uid", _UID)

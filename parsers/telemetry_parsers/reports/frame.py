@@ -14,7 +14,7 @@ from telemetry_parsers.reports.tool import DeviceTool, Tool, ToolText
 from telemetry_parsers.text.answers import ErrorText, capped, error_report, failed, failed_midway, reader_failure
 from telemetry_parsers.text.echoes import (
     Run,
-    has_document_after_prefix,
+    has_prefixed_document,
     split_runs,
     without_commands,
     without_echoes,
@@ -147,26 +147,21 @@ def _candidate_texts(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Li
     """Yield the text with and without line prefixes and typed commands. The likeliest variant is first."""
     bare = without_prefix(stdout)
     candidates = (
-        [stdout] if bare == stdout else [bare, stdout] if has_document_after_prefix(stdout, bare) else [stdout, bare]
+        [stdout] if bare == stdout else [bare, stdout] if has_prefixed_document(stdout, bare) else [stdout, bare]
     )
     yield from candidates
-    if (
-        tool.per_device is not None
-        and (without_typed_commands := without_commands(stdout, tool.per_device.command)) != stdout
-    ):
-        yield without_typed_commands
+    if tool.per_device is not None and (without_typed := without_commands(stdout, tool.per_device.command)) != stdout:
+        yield without_typed
 
 
 def _parse_lines(printed: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
     if tool.per_device is None:
         answer = _parse_text(ToolText(printed, (), output), tool)
         return [] if answer is None else [answer]
-    runs_with_parts = [(run, tool.per_device.split_run(run)) for run in split_runs(printed, tool.per_device.command)]
-    is_only_answer = (
-        len(runs_with_parts) == 1 and len(runs_with_parts[0][1]) == 1 and not runs_with_parts[0][0].arguments
-    )
+    run_parts = [(run, tool.per_device.split_run(run)) for run in split_runs(printed, tool.per_device.command)]
+    is_only_answer = len(run_parts) == 1 and len(run_parts[0][1]) == 1 and not run_parts[0][0].arguments
     ambiguity = None if is_only_answer else tool.per_device.unnamed_problem
-    answers_by_run = [(run, list(_parse_parts(parts, output, tool, ambiguity))) for run, parts in runs_with_parts]
+    answers_by_run = [(run, list(_parse_parts(parts, output, tool, ambiguity))) for run, parts in run_parts]
     if not any(answers for _, answers in answers_by_run):
         return []
     return [answer for run, answers in answers_by_run for answer in answers or _failures(run, tool, tool.per_device)]

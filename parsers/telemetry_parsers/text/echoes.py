@@ -35,7 +35,7 @@ def without_prefix(lines: Sequence[Line]) -> list[Line]:
     return list(lines)
 
 
-def has_document_after_prefix(lines: Sequence[Line], bare: Sequence[Line]) -> bool:
+def has_prefixed_document(lines: Sequence[Line], bare: Sequence[Line]) -> bool:
     """Return whether a document begins in a line whose prefix was removed. `bare` are the lines without the prefix."""
     stripped_texts = (after.text for before, after in zip(lines, bare, strict=True) if before.text != after.text)
     return any(map(_DOCUMENT_START.match, stripped_texts))

@@ -150,12 +150,10 @@ class _TableReader:
         self._add_headings(self._split_row(line))
 
     def _add_headings(self, row: _Row) -> None:
-        names_by_cell = tuple(
-            headings_in(cell.text, self.shape.headings) if cell.is_whole else () for cell in row.cells
-        )
-        self.headings.append(names_by_cell)
+        headings = tuple(headings_in(cell.text, self.shape.headings) if cell.is_whole else () for cell in row.cells)
+        self.headings.append(headings)
         if row.line.ended:
-            names = (name for cell_names in names_by_cell for name in cell_names if name not in self.shape.headings)
+            names = (name for cell_headings in headings for name in cell_headings if name not in self.shape.headings)
             self.unknown_headings.update(dict.fromkeys(names))
 
     def _starts_record(self, row: _Row) -> bool:

@@ -96,7 +96,7 @@ def read_calls(calls: dict[str, Plain], device_draft: DeviceDraft) -> None:
             _read_link(quote(name.removeprefix(LINK_PREFIX)), answer, name, device_draft)
         elif not name.startswith(FAN_PREFIX) and name not in _FACT_CALLS:
             device_draft.draft.add_unknown(name)
-    device_draft.add_greatest(
+    device_draft.add_highest(
         _FAN_ROW, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_PREFIX)}
     )
 

@@ -194,7 +194,7 @@ def _read_fans(calls: Mapping[str, Plain], device_draft: DeviceDraft) -> None:
         if row is not None:
             answers_by_row.setdefault(row, {})[name] = answer
     for row, answers in answers_by_row.items():
-        device_draft.add_greatest(row, answers)
+        device_draft.add_highest(row, answers)
 
 
 def _fan_row(call: str) -> Row | None:
