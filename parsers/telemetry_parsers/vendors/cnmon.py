@@ -45,7 +45,7 @@ _TABLE_SHAPE = CardTableShape(
 )
 
 _LINK_GENERATIONS = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATIONS.items()}
-# No document describes the keys. These are known from public programs that read them.
+# No document describes the keys. The following keys are known from public programs that read them.
 _LIST_SHAPE = CardListShape(
     card_heading=re.compile(r"Card[ \t]{0,40}:?[ \t]{0,8}([0-9]{1,4})\Z"),
     card_targets=(identity("index"),),

@@ -73,7 +73,7 @@ _QUERY_SHAPE = QueryShape(
     ),
 )  # fmt: skip
 
-# Of the power readings, only those of the die are read, because the board's power is repeated for each die.
+# The board's power readings are ignored, because they are repeated for each die.
 _XML_SHAPE = CardListShape(
     card_heading=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),
     card_targets=(identity("bus_id"),),

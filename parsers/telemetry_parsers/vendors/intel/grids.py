@@ -49,7 +49,7 @@ class _GridState:
     section: str = ""
     last_key: str = ""
     item_number: str = ""
-    # In `health`: maps each device to its items' states by item number.
+    # In `health`: the state of each item by device and item number.
     health_states: dict[int, dict[str, str]] = field(default_factory=dict)
     is_after_rule: bool = False
     is_ignoring_lines: bool = False
