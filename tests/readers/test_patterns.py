@@ -36,4 +36,4 @@ def root(tmp_path: Path) -> Path:
 )  # fmt: skip
 def test_a_pattern_matches_what_glob_finds(root: Path, pattern: str) -> None:
     found = {str(Path(path).relative_to(root)) for path in glob.glob(f"{root}{pattern}")}  # noqa: PTH207  # what is compared with
-    assert set(PathMatcher(str(root)).matches(pattern)) == found
+    assert set(PathMatcher(str(root)).matching_paths(pattern)) == found

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.readers.device_nodes import MIN_UPTIME_SECONDS, NodeWatch, denial_errno, is_under_systemd
+from telemetry_daemon.readers.device_nodes import MIN_UPTIME_SECONDS, DeviceNodeWatch, denial_errno, is_under_systemd
 
 
 class Machine:
@@ -21,7 +21,7 @@ class Machine:
         self.refusals[str(self.folder / name)] = refusal
 
     def watch(self):
-        return NodeWatch(self.folder, lambda: self.now, (f"{self.folder}/nvidia*",), self.refusals.__getitem__)
+        return DeviceNodeWatch(self.folder, lambda: self.now, (f"{self.folder}/nvidia*",), self.refusals.__getitem__)
 
 
 @pytest.fixture
@@ -65,7 +65,9 @@ def test_without_a_memory_nothing_is_told(tmp_path):
     """Otherwise the restarts would never end."""
     machine = Machine(tmp_path)
     machine.add("nvidia0")
-    watch = NodeWatch(tmp_path / "gone", lambda: machine.now, (f"{tmp_path}/nvidia*",), machine.refusals.__getitem__)
+    watch = DeviceNodeWatch(
+        tmp_path / "gone", lambda: machine.now, (f"{tmp_path}/nvidia*",), machine.refusals.__getitem__
+    )
     machine.now += MIN_UPTIME_SECONDS
     assert watch.record_newly_denied() == ()
 

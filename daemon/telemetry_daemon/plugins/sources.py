@@ -65,13 +65,15 @@ def _find_entry_points(distributions: Iterable[Distribution], failures: list[Plu
             failures.append(PluginFailure(Path(path).name, path, text))
             continue
         if entries and name not in points_by_distribution:
-            points = (_convert(name, version, entry, failures) for entry in entries)
+            points = (_parse_entry_point(name, version, entry, failures) for entry in entries)
             points_by_distribution[name] = [point for point in points if point is not None]
     names = sorted(points_by_distribution, key=lambda name: (name != OWN_DISTRIBUTION, name))
     return [point for name in names for point in sorted(points_by_distribution[name], key=lambda point: point.name)]
 
 
-def _convert(distribution: str, version: str, entry: EntryPoint, failures: list[PluginFailure]) -> _EntryPoint | None:
+def _parse_entry_point(
+    distribution: str, version: str, entry: EntryPoint, failures: list[PluginFailure]
+) -> _EntryPoint | None:
     module, _, attribute = (part.strip() for part in entry.value.partition("[")[0].partition(":"))
     is_built_in = distribution == OWN_DISTRIBUTION
     plugin = entry.name if is_built_in else f"{distribution}:{entry.name}"

@@ -34,7 +34,7 @@ class ClockGuard:
         self.ticks = 0
 
     def start(self) -> None:
-        """Start a thread, which does not keep the process alive."""
+        """Start the thread. The thread does not keep the process alive."""
         self._thread = threading.Thread(target=self._run, name="clock-guard", daemon=True)
         self._thread.start()
 

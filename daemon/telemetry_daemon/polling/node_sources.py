@@ -59,8 +59,8 @@ class Node(ABC):
     # For a recorded node, returns the node and time of the recording.
     replay_info: Callable[[], ReplayInfo] | None = None
 
-    def __init__(self, loaded: ParserSet, clock: Clock) -> None:
-        self._loaded = loaded
+    def __init__(self, parser_set: ParserSet, clock: Clock) -> None:
+        self._parser_set = parser_set
         self._clock = clock
 
     @property
@@ -92,11 +92,11 @@ class Node(ABC):
 
     def failed_plugins(self) -> tuple[str, ...]:
         """Return the names of the plugins that could not be loaded."""
-        return tuple(failure.plugin for failure in self._loaded.failures)
+        return tuple(failure.plugin for failure in self._parser_set.failures)
 
     def metrics(self) -> tuple[Metric, ...]:
         """Return the metrics that plugins declare."""
-        return self._loaded.metrics
+        return self._parser_set.metrics
 
     def pci_counts(self) -> dict[str, int]:
         """Count the accelerators on the PCI bus by vendor."""
@@ -104,7 +104,7 @@ class Node(ABC):
 
     def close(self) -> None:
         """Stop the plugin workers."""
-        self._loaded.close()
+        self._parser_set.close()
 
 
 class RealNode(Node):
@@ -160,7 +160,7 @@ class RealNode(Node):
             reader: Reader = create_reader(path, settings.steps if reader_key == _STEPS else settings.attribution)
             return reader
         if name not in self._workers_by_name:
-            self._workers_by_name[name] = loaded_parser.worker or Worker(name, self._loaded.readers)
+            self._workers_by_name[name] = loaded_parser.worker or Worker(name, self._parser_set.readers)
         decode_result = decode_checked_result if loaded_parser.is_isolated else decode_trusted_result
         return WorkerReader(name, self._workers_by_name[name], path or "/", decode_result=decode_result)
 

@@ -126,7 +126,7 @@ class OneShot:
         return Attribution(self._clock)
 
     def prime(self, name: str, gap_seconds: float) -> None:
-        """Poll a source once, so that its next poll can compute an average."""
+        """Poll a source once, so that its next poll can compute an average over at least `gap_seconds`."""
         for source in self._sources:
             if source.name == name:
                 for poll in source.parser.polls:

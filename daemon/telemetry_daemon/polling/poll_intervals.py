@@ -71,7 +71,7 @@ def runs_tool(polls: Iterable[Poll]) -> bool:
 
 
 def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
-    """Return whether other sources report all core readings of a vendor."""
+    """Return whether sources other than `source` report all core readings of a vendor."""
     origins: set[str] = set()
     for device in snapshot.devices:
         if device.vendor == vendor:
@@ -90,7 +90,7 @@ def _core_origins(readings: Readings) -> set[str]:
 
 
 def updated_need(need: FastPollNeed, mode: Mode, *, covered: bool, now: float) -> FastPollNeed:
-    """Return whether fast polls are needed from now on. They are needed unless cheaper sources cover the readings."""
+    """Return the current need for fast polls. There is no need while cheaper sources report all core readings."""
     if mode != "auto" or need.is_needed != covered:
         return need
     if covered and now - need.changed_at < MIN_FAST_SECONDS:

@@ -123,9 +123,9 @@ class Poller:
             self._sources[source.name] = source
             self._releases.release(source.name, seconds)
         previous.close()
-        released = Failure("released", None, self._releases.release_text(source.name))
+        failure = Failure("released", None, self._releases.release_text(source.name))
         for poll in source.parser.polls:
-            self._process_outcome(source, poll, source.outcome_without_poll(poll, released))
+            self._process_outcome(source, poll, source.outcome_without_poll(poll, failure))
         return previous.leftover_pids()
 
     def resume(self, name: str) -> bool:
@@ -269,16 +269,16 @@ class Poller:
         with self._lock:  # the source must not be released or removed between this check and `put`
             if self._sources.get(source.name) is not source:
                 return
-            accepted = self._store.put(source.name, poll, outcome.capture, outcome.report, outcome.result, interval)
+            attempt = self._store.put(source.name, poll, outcome.capture, outcome.report, outcome.result, interval)
             self._suspend_or_resume(source, poll, outcome.result.state)
-        self._log_outcome(source, poll, outcome.result, accepted)
+        self._log_outcome(source, poll, outcome.result, attempt)
         if outcome.result.state == "ok":
             self._update_need(source)
-        if accepted.needs_counters:
+        if attempt.needs_counters:
             self.read_counters()
-        outcome = replace(outcome, report=accepted.report)
+        outcome = replace(outcome, report=attempt.report)
         sources = list(self.sources().values())
-        for name, early_poll in self._early_polls.polls_after(source, poll, outcome, accepted.events, sources):
+        for name, early_poll in self._early_polls.polls_after(source, poll, outcome, attempt.events, sources):
             self._poll_soon(name, early_poll)
 
     def _suspend_or_resume(self, source: Source, poll: Poll, state: State) -> None:
@@ -305,11 +305,11 @@ class Poller:
         vendor = source.parser.vendor
         has_others = any(other.parser.vendor == vendor for other in self.sources().values() if other is not source)
         covered = has_others and poll_intervals.is_covered(self._store.snapshot(), source.name, vendor)
-        updated = poll_intervals.updated_need(need, source.settings.mode, covered=covered, now=self._clock.monotonic())
-        self._needs_by_source[source.name] = updated
-        if updated.is_needed != need.is_needed:
+        new_need = poll_intervals.updated_need(need, source.settings.mode, covered=covered, now=self._clock.monotonic())
+        self._needs_by_source[source.name] = new_need
+        if new_need.is_needed != need.is_needed:
             rare_text = "polled rarely, because cheaper sources report all core readings"
-            message = "polled at its normal interval" if updated.is_needed else rare_text
+            message = "polled at its normal interval" if new_need.is_needed else rare_text
             log.info(message, extra={"source": source.name})
 
     def _release_failure(self, name: str) -> Failure | None:
@@ -323,16 +323,16 @@ class Poller:
         with suppress(JobLookupError):  # the source was removed in the meantime
             self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=due)
 
-    def _log_outcome(self, source: Source, poll: Poll, result: PollResult, accepted: AcceptedAttempt) -> None:
+    def _log_outcome(self, source: Source, poll: Poll, result: PollResult, attempt: AcceptedAttempt) -> None:
         fields = {"source": source.name, "poll": poll.name, "state": result.state}
         if self._change_log.changed((source.name, poll.name), (result.state, result.reason)):
             level = self._log_level(source.name, poll, result.state)
             log.log(level, "source changed state", extra={**fields, "reason": result.reason, "detail": result.detail})
-        for event in accepted.events:
+        for event in attempt.events:
             level = logging.WARNING if event.what == "lost" else logging.INFO
             if message := self._log_limits.message_of_event(source, event):
                 log.log(level, message, extra={"vendor": event.vendor, "device": event.device, "id": event.id})
-        for problem in accepted.problems:
+        for problem in attempt.problems:
             if message := self._log_limits.message_of_problem(source, poll, problem):
                 log.warning(message, extra={**fields, "where": problem.where, "text": problem.text})
 

@@ -52,7 +52,7 @@ def has_folder(request: Files, root: str) -> bool:
 def _read_matches(matcher: PathMatcher, patterns: Iterable[str], read: _Reader, rules: _SkipRules) -> Iterable[Plain]:
     matched_names: set[str] = set()
     for pattern in patterns:
-        paths = list(islice(matcher.matches(pattern), MATCH_LIMIT + 1))
+        paths = list(islice(matcher.matching_paths(pattern), MATCH_LIMIT + 1))
         if not paths:
             error = matcher.listing_errno(pattern)
             if error is not None:
@@ -120,7 +120,7 @@ class PathMatcher:
         self._errnos_by_folder: dict[str, int] = {}
         self._folders_by_parts: dict[tuple[str, ...], list[str]] = {(): [""]}
 
-    def matches(self, pattern: str) -> Iterator[str]:
+    def matching_paths(self, pattern: str) -> Iterator[str]:
         """Yield the matching paths, relative to the root. `**` is not recursive."""
         *folders, file_pattern = _path_parts(pattern)
         for folder in self._matching_folders(tuple(folders)):

@@ -93,7 +93,7 @@ Launcher = Callable[[LaunchRequest], Process]
 
 
 def launch(request: LaunchRequest) -> Process:
-    """Start a process with pipes for its output. Raises OSError or ValueError."""
+    """Start a process with pipes for its output. Raises OSError or ValueError if this fails."""
     with contextlib.ExitStack() as our_ends, contextlib.ExitStack() as child_ends:
         stdout, child_stdout = _open_pipe(our_ends, child_ends)
         stderr, child_stderr = _open_pipe(our_ends, child_ends)

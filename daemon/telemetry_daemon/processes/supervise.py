@@ -116,7 +116,7 @@ def supervise(
     limits: RunLimits,
     on_deadline: Literal["kill", "abandon"] = "kill",
 ) -> RunResult:
-    """Read the output until the process exits or must be stopped."""
+    """Read the output until the process exits, or stop the process at a limit. Return the result of the run."""
     pipes = OutputPipes(process.stdout, process.stderr, limits.output_bytes)
     kill_seconds = limits.kill_seconds
     cause = _wait_for_exit(process, pipes, deadline, closing)
@@ -140,7 +140,7 @@ def terminate(process: Process, limits: RunLimits) -> None:
 
 
 def reap_group(process: Process, timeout_seconds: float) -> bool:
-    """Reap the tool and kill its process group. Return whether all processes are gone."""
+    """Wait for the tool's exit, and kill the rest of its process group. Return whether all processes are gone."""
     deadline = time.monotonic() + timeout_seconds
     if not wait_for(process.has_exited, timeout_seconds):
         return False

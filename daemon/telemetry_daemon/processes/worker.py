@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from telemetry_daemon.processes.process import DAEMON_ONLY_VARIABLES, Launcher, launch
-from telemetry_daemon.processes.worker_process import AnswerTooLargeError, GoneError, LateError, WorkerProcess
+from telemetry_daemon.processes.worker_process import AnswerTooLargeError, LateError, WorkerGoneError, WorkerProcess
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.codec.worker_wire import Answer, Ask, Question, answer_in, question_line
 from telemetry_parsers.model import Failure, Plain, Reason, State
@@ -184,7 +184,7 @@ class Worker:
             raise self._kill_worker(process, WorkerOverflowError, "the worker's answer exceeded the limit") from None
         except CodecError as error:
             raise self._kill_worker(process, WorkerDiedError, f"the worker's answer is invalid: {error}") from None
-        except GoneError:
+        except WorkerGoneError:
             if self._is_interrupted():
                 self._retire(process, process.kill)
                 raise WorkerDiedError(f"{self.label}: the worker was stopped during the call") from None

@@ -27,7 +27,7 @@ class LateError(Exception):
     """The worker did not answer before the deadline."""
 
 
-class GoneError(Exception):
+class WorkerGoneError(Exception):
     """The worker exited, or the exchange was interrupted."""
 
 
@@ -76,7 +76,7 @@ class WorkerProcess:
         return f"the worker {_exit_text(self.exit_info) if self._exited_by_itself else 'closed its pipe'}{last_line}"
 
     def exchange(self, line: bytes, deadline: float) -> bytes:
-        """Send a line and return the answer. Raises LateError, GoneError or AnswerTooLargeError."""
+        """Send a line and return the answer. Raises LateError, WorkerGoneError or AnswerTooLargeError."""
         unsent = memoryview(line)
         poll = select.poll()
         poll.register(self._request_descriptor, select.POLLOUT)
@@ -118,13 +118,13 @@ class WorkerProcess:
     def _wait_for_data(self, poll: select.poll, deadline: float) -> frozenset[int]:
         remaining = deadline - time.monotonic()
         if self._is_interrupted():
-            raise GoneError
+            raise WorkerGoneError
         if remaining <= 0:
             raise LateError
         ready = frozenset(descriptor for descriptor, _ in poll.poll(1000 * min(remaining, _CHECK_SECONDS)))
         # A child of the worker may keep the pipe open after the worker's exit.
         if not ready and self._process.has_exited():
-            raise GoneError
+            raise WorkerGoneError
         return ready
 
     def _send(self, unsent: memoryview) -> memoryview:
@@ -135,9 +135,9 @@ class WorkerProcess:
         except BrokenPipeError:
             raise self._error_after_exit() from None
 
-    def _error_after_exit(self) -> GoneError:
+    def _error_after_exit(self) -> WorkerGoneError:
         wait_for(self._process.has_exited, _EXIT_SECONDS)
-        return GoneError()
+        return WorkerGoneError()
 
     def _receive(self) -> bytes | None:
         chunk = os.read(self._process.stdout, _CHUNK_BYTES)

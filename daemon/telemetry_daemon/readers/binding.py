@@ -51,7 +51,7 @@ class Binding:
         self._not_found = FailedCall(function_not_found)
 
     def require_call(self, name: str, *arguments: Any) -> Any:
-        """Return the result of a call. Raises SessionEndedError if it fails."""
+        """Return the result of a call. Raises SessionEndedError if the call fails."""
         result = self.call(name, *arguments)
         if isinstance(result, FailedCall):
             raise SessionEndedError(result.code)
@@ -105,12 +105,12 @@ def normalize_bus_id(text: object) -> str:
 
 @cache  # old drivers return hundreds of errors per poll, so equal errors share one object
 def error_result(code: int) -> Plain:
-    """Return the plain form of a failed call."""
+    """Return the plain data for a call that failed with this code."""
     return {"error": code}
 
 
 def error_code(result: Plain) -> int | None:
-    """Return the error code in a result, or None if the result is a value."""
+    """Return the error code in a result, or None if the result is not an error."""
     return result.get("error") if isinstance(result, dict) else None
 
 

@@ -23,7 +23,7 @@ _MAX_RECORD_BYTES = 1 << 20
 
 
 def denial_errno(path: str) -> int:
-    """Return the errno if the node cannot be opened, else 0."""
+    """Return the errno of opening the device node, or 0 if the node can be opened."""
     if os.access(path, os.R_OK):  # opening the node could wake the card
         return 0
     try:
@@ -38,7 +38,7 @@ def is_under_systemd(environment: Mapping[str, str]) -> bool:
     return "INVOCATION_ID" in environment and "NOTIFY_SOCKET" in environment
 
 
-class NodeWatch:
+class DeviceNodeWatch:
     """Finds device nodes that systemd does not let this process open."""
 
     def __init__(
@@ -55,7 +55,7 @@ class NodeWatch:
         self._started_at = monotonic()
 
     def record_newly_denied(self) -> tuple[str, ...]:
-        """Record the denied nodes, and return the paths of those not recorded before. Wait for the minimum uptime."""
+        """Record the denied nodes, and return the paths of new ones. Return () before the minimum uptime."""
         if self._monotonic() - self._started_at < MIN_UPTIME_SECONDS:
             return ()
         paths = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  # the patterns are absolute

@@ -58,8 +58,8 @@ def host_calls(proc: Path = _PROC) -> dict[str, Call]:
     return {
         "cpu": CpuMeter(partial(_read_cpu_seconds, proc / "stat")),
         "memory": partial(_read_memory, proc / "meminfo"),
-        "load": _load_averages,
-        "uptime": _uptime,
+        "load": _read_load_averages,
+        "uptime": _read_uptime,
     }
 
 
@@ -107,11 +107,11 @@ def _read_memory(meminfo: Path) -> Plain:
     return {"total_bytes": total * 1024, "available_bytes": available_bytes}
 
 
-def _load_averages() -> Plain:
+def _read_load_averages() -> Plain:
     load1, load5, load15 = os.getloadavg()
     return {"load1": load1, "load5": load5, "load15": load15}
 
 
-def _uptime() -> Plain:
+def _read_uptime() -> Plain:
     # The wall clock minus the start time would jump when the clock is set.
     return {"seconds": time.clock_gettime(time.CLOCK_BOOTTIME)}

@@ -94,7 +94,7 @@ def _read_text(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MachineState:
-    """The boot ID of the machine, and its cards' driver bindings."""
+    """The machine's boot ID, and a function that returns the driver binding of the card with a PCI address."""
 
     boot: str = ""
     binding_of: Callable[[str], int] = lambda _: NOT_BOUND

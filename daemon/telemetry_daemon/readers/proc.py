@@ -62,7 +62,7 @@ def folder_state(folder: str) -> FolderState | None:
 
 
 def start_ticks(folder: str) -> int | None:
-    """Return a process's start time in clock ticks since boot, or None."""
+    """Return a process's start time in clock ticks since boot, or None if the process has exited or is hidden."""
     try:
         descriptor = os.open(f"{folder}/stat", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -116,12 +116,12 @@ def command_line(pid: int) -> str:
 
 
 def proc_text(path: str, max_bytes: int = MAX_BYTES) -> str:
-    """Return the beginning of a /proc file as a string."""
+    """Return up to `max_bytes` of a /proc file as a string."""
     return proc_bytes(path, max_bytes).decode("utf-8", errors="replace")
 
 
 def proc_bytes(path: str, max_bytes: int) -> bytes:
-    """Return the beginning of a /proc file."""
+    """Return up to `max_bytes` of a /proc file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         content = b""
@@ -140,7 +140,7 @@ class OpenCards:
         self._keys_without_card: set[ProcessKey] = set()
 
     def read(self, proc: str, processes: Collection[ProcessKey]) -> dict[ProcessKey, list[Plain]]:
-        """Return each process's memory on the cards that it has open."""
+        """Return the memory of each process on its open cards. Read only a few of the processes per call."""
         self._keys_without_card.intersection_update(processes)
         self._clients_by_key = {key: clients for key, clients in self._clients_by_key.items() if key in processes}
         unread = [key for key in processes if key not in self._keys_without_card and key not in self._clients_by_key]
@@ -315,5 +315,5 @@ def _with_memory(output: Output, memory: list[Plain]) -> Output:
 
 
 def create_reader(path: str, settings: AttributionSettings) -> ProcReader:
-    """Return the reader of the processes below a root folder."""
+    """Return a reader of processes. The host's /proc is below `path`."""
     return ProcReader(path, settings.environment)

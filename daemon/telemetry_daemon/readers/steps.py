@@ -179,5 +179,5 @@ def _reject_constant(word: str) -> float:
 
 
 def create_reader(path: str, settings: StepsSettings) -> StepsReader:
-    """Return the reader of the steps below a root folder."""
+    """Return a reader of step files. Their folder is below `path`."""
     return StepsReader(path, settings)

@@ -132,5 +132,5 @@ class CommandLineChooser:
         return has_alternative
 
     def forget(self, request: Command) -> None:
-        """Forget the rejected command lines of a request."""
+        """Allow all command lines of a request again."""
         self._states_by_request.pop(request, None)

@@ -59,7 +59,7 @@ class DocumentError(ValueError):
 
 
 def parse_document(body: bytes | str) -> Mapping[str, Any]:
-    """Return the JSON object in a response. Raises DocumentError."""
+    """Return the JSON object in a response. Raises DocumentError if the body is not a JSON object."""
     try:
         document = decode_untrusted(body.encode() if isinstance(body, str) else body, _MAX_VALUES)
     except CodecError as error:
@@ -70,7 +70,7 @@ def parse_document(body: bytes | str) -> Mapping[str, Any]:
 
 
 def read_as(document_type: type[T], document: object) -> T:
-    """Return the document as an instance of `document_type`. Raises DocumentError."""
+    """Return the document as an instance of `document_type`. Raises DocumentError if a value has the wrong type."""
     try:
         return lenient.read(document_type, document)
     except CodecError as error:

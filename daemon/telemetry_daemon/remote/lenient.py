@@ -20,7 +20,7 @@ _Read = Callable[[Plain], Any]
 
 
 def read(document_type: type[T], json_value: Plain) -> T:
-    """Return the object as an instance of `document_type`. Raises CodecError."""
+    """Return a JSON object as an instance of `document_type`. Raises CodecError if a value has the wrong type."""
     value: T = _object_reader(document_type)(json_value)  # type: ignore[arg-type]  # classes are hashable
     return value
 

@@ -22,7 +22,7 @@ from telemetry_daemon.polling.node_sources import Node
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.readers import device_nodes
-from telemetry_daemon.readers.device_nodes import NodeWatch
+from telemetry_daemon.readers.device_nodes import DeviceNodeWatch
 from telemetry_daemon.readers.pci import read_machine_state
 from telemetry_daemon.recordings.last_minutes import CaptureFeed
 from telemetry_daemon.remote import control_socket as control
@@ -128,7 +128,7 @@ class Service:
         self._control_server = self._create_control_server(node)
         runtime = self._settings.state.runtime_directory
         self._local_site = LocalSite(local_socket_in(runtime), self._site.respond, self._configuration_headers)
-        self._node_watch = NodeWatch(Path(runtime), clock.monotonic)
+        self._node_watch = DeviceNodeWatch(Path(runtime), clock.monotonic)
         self._exit_status = exits.OK
         self._stop_event = asyncio.Event()
         self._reload_lock = asyncio.Lock()

@@ -13,7 +13,7 @@ _MAX_NAMES = 20
 
 
 def similar_names(name: str, names: Iterable[str]) -> list[str]:
-    """Return the valid names that the user may have meant: sources of a tool of this name, or up to two others."""
+    """Return the valid names that the user may have meant: sources of the tool with this name, or up to two others."""
     valid, normalized = frozenset(names), name.lower().replace("_", "-")
     sources = [
         source for vendor in VENDORS for tool, source in vendor.other_tools if tool == normalized and source in valid
@@ -24,15 +24,15 @@ def similar_names(name: str, names: Iterable[str]) -> list[str]:
 
 
 def patterns_like(name: str, keys: Iterable[str]) -> list[str]:
-    """Suggest a pattern such as `'memory*'` if a word of a key begins similarly."""
+    """Return up to one pattern such as `'memory*'`, for a word in a key that begins similarly to `name`."""
     beginnings = {word[: len(name)] for key in keys for word in key.split("_")}
     return [f"'{beginning}*'" for beginning in _most_similar(name, beginnings, 1)]
 
 
 def _most_similar(name: str, names: Iterable[str], limit: int) -> list[str]:
-    ordered = sorted(names)
-    anagrams = [other for other in ordered if sorted(other) == sorted(name)]
-    return anagrams[:limit] or difflib.get_close_matches(name, ordered, n=limit, cutoff=_MIN_SIMILARITY)
+    sorted_names = sorted(names)
+    anagrams = [other for other in sorted_names if sorted(other) == sorted(name)]
+    return anagrams[:limit] or difflib.get_close_matches(name, sorted_names, n=limit, cutoff=_MIN_SIMILARITY)
 
 
 def did_you_mean(names: Iterable[str]) -> str:
@@ -43,7 +43,7 @@ def did_you_mean(names: Iterable[str]) -> str:
 
 def suggest_or_list(name: str, names: Iterable[str]) -> str:
     """Return a suggestion of similar names, or else a list of all names."""
-    ordered = sorted(set(names))
-    if len(ordered) > _MAX_NAMES or not ordered:
-        return did_you_mean(similar_names(name, ordered))
-    return did_you_mean(similar_names(name, ordered)) or f"; known: {', '.join(ordered)}"
+    sorted_names = sorted(set(names))
+    if len(sorted_names) > _MAX_NAMES or not sorted_names:
+        return did_you_mean(similar_names(name, sorted_names))
+    return did_you_mean(similar_names(name, sorted_names)) or f"; known: {', '.join(sorted_names)}"

@@ -37,7 +37,7 @@ def file_name(scheduler: str, job_id: str) -> str:
 
 
 def record_start(folder: OwnFolder, job: Job, now: float) -> None:
-    """Write the file of a started job. Raises OSError if this fails, and TooManyFilesError."""
+    """Write the file of a started job. Raises OSError if this fails, or TooManyFilesError if the folder is full."""
     name = file_name(job.scheduler, job.id)
     record = _new_record(job, now)
     previous = _read_record(folder, name)
@@ -103,9 +103,9 @@ def _is_same_run(previous: Mapping[str, object], record: Mapping[str, object]) -
     return all(previous.get(key) == record[key] for key in ("run", "boot_id"))
 
 
-def _is_later_run(run: str, other: str) -> bool:
+def _is_later_run(run: str, other_run: str) -> bool:
     run_numbers = [
-        int(text) for text in (run, other) if text.isascii() and text.isdigit() and len(text) < _MAX_NUMBER_LENGTH
+        int(text) for text in (run, other_run) if text.isascii() and text.isdigit() and len(text) < _MAX_NUMBER_LENGTH
     ]
     return len(run_numbers) == 2 and run_numbers[0] > run_numbers[1]
 

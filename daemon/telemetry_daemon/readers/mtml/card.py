@@ -42,7 +42,7 @@ class Card:
 
     def read(self, tier: str) -> dict[str, Plain]:
         """Return the results of a tier. Raises DeviceLostError if the card no longer responds."""
-        results = {call.key: self._result_of(call) for call in self._calls_of(tier)}
+        results = {call.key: self._make_call(call) for call in self._tier_calls(tier)}
         codes = {error_code(result) for result in results.values()}
         lost_codes = library.CARD_LOST_ERRORS.intersection(code for code in codes if code is not None)
         if lost_codes and None not in codes:
@@ -69,13 +69,13 @@ class Card:
             if handle is not None:
                 self._mtml.call(free, handle)
 
-    def _calls_of(self, tier: str) -> Iterable[Call]:
+    def _tier_calls(self, tier: str) -> Iterable[Call]:
         yield from _TIERS[tier]
         if tier == "slow":
             yield from map(calls.fan_speed, range(self._fan_count))
             yield from map(calls.link_state, range(self._link_count))
 
-    def _result_of(self, call: Call) -> Plain:
+    def _make_call(self, call: Call) -> Plain:
         code = self._disabled.get(call.key)
         if code is not None:
             return {"error": code}
@@ -101,7 +101,7 @@ class Card:
         return self._handles[part]
 
     def _value(self, call: Call) -> Plain:
-        result = self._result_of(call)
+        result = self._make_call(call)
         return None if error_code(result) is not None else result
 
     def _read_count(self, call: Call, max_count: int) -> int:

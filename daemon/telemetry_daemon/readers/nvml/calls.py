@@ -124,7 +124,7 @@ FAN_COUNT = Call("NumFans")
 
 
 def fast_calls(driver: str) -> tuple[Call, ...]:
-    """Return the calls of a fast poll."""
+    """Return the calls of a fast poll for this driver version."""
     return (*_FAST, _HOTTEST) if driver_version(driver) >= _HOTTEST_SINCE else _FAST
 
 

@@ -59,7 +59,7 @@ class DeviceCaller:
         return call.key, result
 
     def value(self, call: Call) -> Plain:
-        """Return the value of a call, or None if it failed."""
+        """Return the value of a call, or None if the call failed."""
         _, result = self.keyed_result(call)
         return result if is_value(result) else None
 
@@ -101,7 +101,7 @@ class DeviceCaller:
         return code if self._clock() < until else None
 
     def handle_error(self, key: str, code: int, disabling_errors: frozenset[int] = codes.DISABLING_ERRORS) -> None:
-        """Raise DeviceLostError or SessionEndedError if the error says so, else disable a call that would fail again."""
+        """Raise DeviceLostError or SessionEndedError for such a code. Otherwise, disable a call that would fail again."""
         if code in codes.GPU_LOST_ERRORS:
             raise DeviceLostError(code)
         if code in codes.SESSION_ENDING_ERRORS:

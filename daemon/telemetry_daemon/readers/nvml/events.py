@@ -88,7 +88,7 @@ class EventReceiver:
         self._inbox.add({"bus_id": bus_id, "lost": code, "wall_time": self._wall()})
 
     def stop(self) -> bool:
-        """Stop the thread. Return False if it is blocked in the library."""
+        """Stop the thread. Return False if the thread is blocked in the library."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)

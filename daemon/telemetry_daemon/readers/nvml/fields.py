@@ -150,19 +150,19 @@ _REASONS = ("sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake_slowdown")
 
 
 def driver_version(text: str) -> tuple[int, int]:
-    """Return the first two numbers of a driver version, or zeros."""
+    """Return the first two numbers of a driver version, or (0, 0) if the text is not a version."""
     match = _VERSION.match(text)
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
 
 
 def branch_version(library: str, driver: str) -> str:
-    """Return the version of the driver's branch. Field numbers and structures depend on it."""
+    """Return the version of the driver's branch, which decides the numbers of fields and the layout of structures."""
     _, _, version = library.partition(".")
     return version if driver_version(version) >= _FIRST_BRANCH else driver
 
 
 def counter_fields(driver: str) -> tuple[Field, ...]:
-    """Return the fields for energy and throttling times."""
+    """Return the fields for energy and throttling times that this driver version supports."""
     version = driver_version(driver)
     first_number = max((number for since, number in _FIRST_REASON_FIELDS.items() if version >= since), default=None)
     if first_number is None:

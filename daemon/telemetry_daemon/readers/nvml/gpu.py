@@ -136,12 +136,12 @@ class Gpu:
 
     def read_processes(self) -> dict[str, Plain]:
         """Read the processes. In MIG mode, read them by instance."""
-        lists = self._context.process_lists
+        process_lists = self._context.process_lists
         if self._instances:  # in MIG mode, the GPU's own list needs privileges
-            return {"instances": self._read_instances(lambda instance: instance.read_processes(lists))}
+            return {"instances": self._read_instances(lambda instance: instance.read_processes(process_lists))}
         # Utilization is read before the lists, so a listed process without samples was idle.
         utilization = self._process_utilization.read(self._caller)
-        return {"processes": lists.read(self._caller), "process_utilization": utilization}
+        return {"processes": process_lists.read(self._caller), "process_utilization": utilization}
 
     def read_inventory(self) -> dict[str, Plain]:
         """Read the GPU's settings and constants."""

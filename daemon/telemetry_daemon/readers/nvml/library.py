@@ -50,7 +50,7 @@ class Nvml(Binding):
         super().__init__(codes.FUNCTION_NOT_FOUND)
 
     def load(self) -> None:
-        """Load the library. Raises SessionEndedError if it is missing."""
+        """Load the library. Raises SessionEndedError if the library is missing."""
         if not can_be_loaded(LIBRARY):
             raise SessionEndedError(codes.LIBRARY_NOT_FOUND)
         if self.module is None:

@@ -69,7 +69,7 @@ class ProcessLists:
         self._suffixes: dict[str, str] = {}
 
     def read(self, caller: DeviceCaller) -> dict[str, Plain]:
-        """Return the processes by kind as [PID, name, bytes, GPU instance, compute instance]."""
+        """Return the processes by kind. Each process is [PID, name, bytes, GPU instance, compute instance]."""
         return {kind: self._read_list(caller, kind) for kind in KINDS}
 
     def _read_list(self, caller: DeviceCaller, kind: str) -> Plain:
@@ -111,8 +111,8 @@ class ProcessLists:
 
     def _entry_to_list(self, entry: Any) -> list[Plain]:
         memory = None if entry.memory == _UNKNOWN_BYTES else entry.memory
-        numbers = (entry.gpu_instance, entry.compute_instance)
-        instances = (None if number == _NO_INSTANCE else number for number in numbers)
+        instance_ids = (entry.gpu_instance, entry.compute_instance)
+        instances = (None if number == _NO_INSTANCE else number for number in instance_ids)
         return [entry.pid, self._process_name(entry.pid), memory, *instances]
 
     def _process_name(self, pid: int) -> str | None:

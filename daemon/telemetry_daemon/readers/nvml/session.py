@@ -42,7 +42,7 @@ class GpuSlot:
         self._find_gpu()
 
     def read(self, tier: str) -> dict[str, Plain] | None:
-        """Return a tier's results. If the GPU is lost, return its identity and the error."""
+        """Return a tier's results, or the identity and error of a lost GPU. For a GPU that was never found, return None."""
         if self.gpu is None and self._context.clock() >= self._retry_at:
             self._find_gpu()
         if self.gpu is not None:
