@@ -11,7 +11,7 @@ import pytest
 
 from kits.captures import ROOT, Case, own_cases, registered_parsers, shared_files, shared_text, text_capture
 from kits.planted_identities import PLACES, PLANTS, assert_same_readings, check_planted, planted, with_one_plant
-from telemetry_daemon.masking.mask import Mask, names_here
+from telemetry_daemon.masking.mask import Mask, local_names
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Command, Device, Failure, Files, Library, Output, Process, Report
@@ -267,12 +267,12 @@ def test_the_names_of_a_machine_are_found(tmp_path: Path) -> None:
         "slurm:x:64030:64030::/nonexistent:/bin/no\nldap:x:1200034:100::/home/ldap:/bin/sh\n"
     )
     groups.write_text("video:x:44:maria\nphysics:x:2000:maria\n")
-    found = names_here(hosts, users, {"SUDO_USER": "ada"}, groups)
+    found = local_names(hosts, users, {"SUDO_USER": "ada"}, groups)
     assert found - set(os.uname().nodename.split(".")) - {os.uname().nodename} == {
         "localhost", "tiger.example", "tiger", "tig", "maria", "ldap", "physics", "ada",
     }  # fmt: skip
     none = tmp_path / "none"
-    assert names_here(none, none, {}, none)
+    assert local_names(none, none, {}, none)
 
 
 def test_what_a_reader_was_asked_is_masked_without_harm() -> None:

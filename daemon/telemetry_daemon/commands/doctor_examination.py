@@ -19,7 +19,7 @@ from telemetry_daemon.doctor.document import document
 from telemetry_daemon.doctor.examination import Examination
 from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.doctor.members import BundleMaterial, add_members
-from telemetry_daemon.masking.mask import Mask, names_here
+from telemetry_daemon.masking.mask import Mask, local_names
 from telemetry_daemon.plugins.loading import load_parsers
 from telemetry_daemon.plugins.sources import find_parsers
 from telemetry_daemon.remote.http_client import NodeError
@@ -50,7 +50,7 @@ def write_bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
     try:
         bundles.check_path(arguments.bundle)
         material = _collect_material(arguments, root)
-        identities = {*names_here(), machine.current_user(), *machine.group_names(machine.FIRST_USER_GROUP)}
+        identities = {*local_names(), machine.current_user(), *machine.group_names(machine.FIRST_USER_GROUP)}
         mask = Mask(secrets.token_bytes(32), identities)
         bundle = bundles.Bundle(mask)
         add_members(bundle, mask, material)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.masking.mask import Mask, names_here
+from telemetry_daemon.masking.mask import Mask, local_names
 from telemetry_daemon.plugins.loading import ParserSet, load_parsers
 from telemetry_daemon.plugins.sources import find_parsers
 from telemetry_daemon.polling import poll_intervals
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     with load_parsers(find_parsers(settings.parsers.paths)) as loaded:
         options.check_sections(arguments, settings, loaded.polls)
         origin, record = _choose_origin(arguments)
-        mask = None if arguments.unmasked else Mask(secrets.token_bytes(32), names_here())
+        mask = None if arguments.unmasked else Mask(secrets.token_bytes(32), local_names())
         recorder = _open_recorder(arguments.output)
         try:
             with _showing_progress(recorder, mask, arguments, origin) as progress, recorder:

@@ -20,19 +20,19 @@ _HEX_LETTERS = "abcdef"
 _LETTERS = "abcdefghjkmnpqrstvwxyz"
 # Common ideographs of equal width, one for each value of a byte.
 _IDEOGRAPHS = range(0x4E00, 0x4E00 + 256)
-# After this many attempts, a stand-in that is already in use is accepted.
+# After this many attempts to find an unused stand-in, a used one is accepted.
 _MAX_ATTEMPTS = 64
 
 _Replacement = Callable[[str, int], str]
 
 
 class StandIns:
-    """Derives a stand-in for each value from a secret key."""
+    """Derives a stand-in for each value from a secret key. The same value always gets the same stand-in."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
         self._stand_ins: dict[str, str] = {}
-        self._taken: set[str] = set()
+        self._used_stand_ins: set[str] = set()
 
     @property
     def value_count(self) -> int:
@@ -52,7 +52,7 @@ class StandIns:
         return prefix + "".join(_with_case_of(old, next(replacements)) if old.isalnum() else old for old in body)
 
     def for_whole_number(self, value: str) -> str:
-        """Return the stand-in for a decimal number. It matches the stand-in of the hexadecimal form."""
+        """Return the stand-in for a decimal number: the same number as the stand-in for its hexadecimal form."""
         return str(int(self._replace_each(f"{int(value):x}", _replace_hex_digit), 16))
 
     def for_address(self, value: str) -> str:
@@ -62,24 +62,24 @@ class StandIns:
         return self._stand_in(value.lower(), _disguised_address)
 
     def _replace_each(self, value: str, replace: _Replacement) -> str:
-        return self._stand_in(value, lambda value, stream: "".join(map(replace, value, stream)))
+        return self._stand_in(value, lambda value, hash_bytes: "".join(map(replace, value, hash_bytes)))
 
     def _stand_in(self, value: str, derive: Callable[[str, bytes], str]) -> str:
         if value not in self._stand_ins:
             self._stand_ins[value] = self._unused_stand_in(value, derive)
-            self._taken.add(self._stand_ins[value])
+            self._used_stand_ins.add(self._stand_ins[value])
         return self._stand_ins[value]
 
     def _unused_stand_in(self, value: str, derive: Callable[[str, bytes], str]) -> str:
-        """Return an unused stand-in if there is one."""
-        taken = []
+        """Return a stand-in that is not in use, if there is one."""
+        rejected = []
         for attempt in range(_MAX_ATTEMPTS):
             stand_in = derive(value, self._hash_bytes(value, attempt))
             if stand_in != value:
-                if stand_in not in self._taken and stand_in not in self._stand_ins:
+                if stand_in not in self._used_stand_ins and stand_in not in self._stand_ins:
                     return stand_in
-                taken.append(stand_in)
-        return next(iter(taken), value)  # all stand-ins are taken, or the value has only zeros
+                rejected.append(stand_in)
+        return next(iter(rejected), value)  # all stand-ins are in use, or the value has only zeros
 
     def _hash_bytes(self, value: str, attempt: int) -> bytes:
         value_digest = hashlib.blake2b(value.encode(), key=self._key).hexdigest()  # the value may be a megabyte long

@@ -27,9 +27,9 @@ _HOSTS = Path("/etc/hosts")
 _USERS = Path("/etc/passwd")
 _GROUPS = Path("/etc/group")
 _MAX_FILE_BYTES = 64 << 20
-# On Linux distributions, people have these user IDs. Other IDs belong to services.
+# Linux distributions give these user IDs to people, and other IDs to services.
 _USER_IDS = (range(1000, 60_000), range(65_536, 1 << 32))
-_LOGINS = ("USER", "LOGNAME", "SUDO_USER")
+_LOGIN_VARIABLES = ("USER", "LOGNAME", "SUDO_USER")
 
 
 class Mask:
@@ -48,7 +48,7 @@ class Mask:
 
     @property
     def value_count(self) -> int:
-        """Return the number of different values that were replaced."""
+        """Return the number of different values that have a stand-in."""
         return self._stand_ins.value_count
 
     @property
@@ -57,17 +57,17 @@ class Mask:
         return self._replacement_count
 
     def learn(self, report: Report) -> None:
-        """Mask the identities in this report from now on."""
+        """Remember the identities in this report, so that they are masked from now on."""
         with self._lock:
             self._learn(report)
 
     def masked_text(self, text: str, key: str = "") -> str:
-        """Return the masked text. `key` is the key that precedes the text, if there is one."""
+        """Return the masked text. `key` is the key before the text, such as `Serial Number`, if there is one."""
         with self._lock:
             return self._mask_text(text, treatment_of_key(key) if key else None)
 
     def masked_name(self, text: str) -> str:
-        """Return a name in which all words are masked, except harmless words."""
+        """Return a masked name. All words are masked, except harmless words."""
         with self._lock:
             return self._mask_text(text, "names")
 
@@ -97,13 +97,13 @@ class Mask:
         self._known = replace(
             self._known,
             processes=tuple({(str(process.pid), process.name) for process in report.processes if process.name}),
-            harmless=frozenset((*_measured_numbers(report), *_versions_like_addresses(report))),
+            harmless=frozenset((*_measured_numbers(report), *_address_like_versions(report))),
             models=frozenset(_model_words(report)),
         )
 
     def _mask_request(self, request: Request) -> Request:
         if isinstance(request, Command):
-            lines = tuple(map(self._masked_command_line, request.alternatives))
+            lines = tuple(map(self._mask_command_line, request.alternatives))
             env = tuple((name, self._mask_text(value, treatment_of_key(name))) for name, value in request.env)
             return replace(request, alternatives=lines, env=env, folders=self._mask_texts(request.folders))
         if isinstance(request, Files):
@@ -114,7 +114,7 @@ class Mask:
     def _mask_texts(self, texts: Iterable[str]) -> tuple[str, ...]:
         return tuple(self._mask_text(text) for text in texts)
 
-    def _masked_command_line(self, line: tuple[str, ...]) -> tuple[str, ...]:
+    def _mask_command_line(self, line: tuple[str, ...]) -> tuple[str, ...]:
         masked_words = self._mask_text("\t".join(line)).split("\t")
         return tuple(masked_words) if len(masked_words) == len(line) else self._mask_texts(line)
 
@@ -132,9 +132,11 @@ class Mask:
     def _mask_plain(self, value: Plain, treatment: Treatment | None) -> Plain:
         if isinstance(value, dict):
             # The name of a job is not the name of a person.
-            outer = treatment if treatment == "names" and value.get("kind") != "job" else None
+            inherited_treatment = treatment if treatment == "names" and value.get("kind") != "job" else None
             return {
-                self._mask_text(key): item if key == _BASE64 else self._mask_plain(item, treatment_of_key(key) or outer)
+                self._mask_text(key): item
+                if key == _BASE64
+                else self._mask_plain(item, treatment_of_key(key) or inherited_treatment)
                 for key, item in value.items()
             }
         if isinstance(value, list):
@@ -162,7 +164,7 @@ def _library_calls(request: Request) -> Collection[str]:
     return request.calls if isinstance(request, Library) else ()
 
 
-def _versions_like_addresses(report: Report) -> Iterator[str]:
+def _address_like_versions(report: Report) -> Iterator[str]:
     texts = [device.driver or "" for device in report.devices]
     texts += [text for facts in (report.facts, *(device.facts for device in report.devices)) for _, text in facts]
     for quad in _DOTTED_QUAD.findall(" ".join(text for text in texts if _ONE_WORD.match(text))):
@@ -181,13 +183,17 @@ def _measured_numbers(report: Report) -> Iterator[str]:
     return (str(int(value)) for value in values if isinstance(value, float) and value.is_integer())
 
 
-def names_here(
+def local_names(
     hosts: Path = _HOSTS, users: Path = _USERS, environment: Mapping[str, str] = os.environ, groups: Path = _GROUPS
 ) -> frozenset[str]:
     """Return this node's host, user and group names."""
-    own_name = os.uname().nodename
-    host_names = (own_name, *(name for line in _lines(hosts) for name in line.partition("#")[0].split()[1:]))
-    people = (*_people(_lines(users)), *_people(_lines(groups)), *(environment.get(name, "") for name in _LOGINS))
+    hostname = os.uname().nodename
+    host_names = (hostname, *(name for line in _lines(hosts) for name in line.partition("#")[0].split()[1:]))
+    people = (
+        *_people_names(_lines(users)),
+        *_people_names(_lines(groups)),
+        *(environment.get(name, "") for name in _LOGIN_VARIABLES),
+    )
     return frozenset((*host_names, *(name.partition(".")[0] for name in host_names), *people)) - {""}
 
 
@@ -198,7 +204,7 @@ def _lines(path: Path) -> list[str]:
         return []
 
 
-def _people(lines: list[str]) -> Iterator[str]:
+def _people_names(lines: list[str]) -> Iterator[str]:
     for line in lines:
         name, *fields = line.split(":")
         if len(fields) > 1 and fields[1].isdecimal() and any(int(fields[1][:10]) in id_range for id_range in _USER_IDS):

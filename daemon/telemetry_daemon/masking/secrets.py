@@ -14,19 +14,19 @@ from telemetry_parsers.dataclass import dataclass, field
 Kind = Literal["whole", "whole_number", "address"]
 
 # These treatments select words within a span, so they apply even if other words in the span were examined before.
-_WORD_BY_WORD = ("names", "odd")
+_WORDWISE_TREATMENTS = ("names", "odd")
 _WORD = re.compile(r"\S+")
 # Results for shorter texts are cached, because keys and words repeat in each capture.
 _MAX_CACHED_LENGTH = 80
-_AFTER_A_KEY = re.compile(r"[:=>][ \t]{0,80}[\"']?\Z")
+_KEY_BEFORE_VALUE = re.compile(r"[:=>][ \t]{0,80}[\"']?\Z")
 _SEPARATORS = ",\t;|"
-_AROUND_A_CELL = " \t\"'"
+_CELL_PADDING = " \t\"'"
 # A longer line is not part of a table.
 _MAX_LINE_LENGTH = 20_000
 _MAX_HEADING_LENGTH = 60
-# Matches headings that are separated by wide gaps. A line with a number or a colon is a row.
-_BLANK_HEADING = re.compile(r"[^\d:|,;\t]*[^\s\d:|,;\t] {2,}[^\d:|,;\t]+\Z")
-_NAME_IN_A_CELL = re.compile(r"[\w.-]*[^\W\d_][\w.-]*\Z")
+# Matches a heading row whose cells are separated by spaces. A line with a number or a colon is another row.
+_GAP_SEPARATED_HEADING = re.compile(r"[^\d:|,;\t]*[^\s\d:|,;\t] {2,}[^\d:|,;\t]+\Z")
+_CELL_NAME = re.compile(r"[\w.-]*[^\W\d_][\w.-]*\Z")
 # Words are indexed by this part: the first letters and digits, or one character of another script.
 _HEAD = re.compile(r"[0-9a-zA-Z]+|(?<![0-9a-zA-Z])[^\x00-\x7f]")
 # In a log, a word may follow an escaped line end or tab, such as `\n`.
@@ -57,12 +57,11 @@ class WholeWords:
             lengths.sort(reverse=True)
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the start and end of each known word in a string."""
+        """Yield the start and end of each word of the set that occurs in a string."""
         end = 0
         for match in _HEAD.finditer(text) if self._lengths_by_head else ():
-            for start in (
-                (match.start(), match.start() + 1) if _ESCAPE.match(text, match.start() - 1) else (match.start(),)
-            ):
+            starts = (match.start(), match.start() + 1) if _ESCAPE.match(text, match.start() - 1) else (match.start(),)
+            for start in starts:
                 head = text[start : match.end()].lower()
                 if head in self._lengths_by_head and start >= end and (word_end := self._word_end(head, text, start)):
                     end = word_end
@@ -70,6 +69,7 @@ class WholeWords:
                     break
 
     def _word_end(self, head: str, text: str, start: int) -> int:
+        """Return the end of the word that starts here, or 0 if the word is not in the set."""
         for length in self._lengths_by_head[head]:
             end = start + length
             is_whole = end <= len(text) and text[end : end + 1].lower() not in _WORD_CHARACTERS
@@ -98,7 +98,7 @@ class KnownIdentities:
     models: frozenset[str] = frozenset()
 
     def occur_in(self, text: str) -> bool:
-        """Return whether the text contains a known identity, name or process."""
+        """Return whether the text contains a known identity, host name or process name."""
         spans = (span for words in (self.ids, self.names) for span in words.find(text))
         return any(spans) or any(name in text for _, name in self.processes)
 
@@ -135,7 +135,7 @@ def _search(text: str, identities: KnownIdentities, key_treatment: Treatment | N
     search.examine(_process_name_spans(text, identities.processes))
     if key_treatment == "names":
         search.examine([(0, len(text), key_treatment)])
-    search.add_unexamined((start, end, "whole") for start, end in words.secret_spans(text, identities.harmless))
+    search.add_if_unexamined((start, end, "whole") for start, end in words.secret_spans(text, identities.harmless))
     return search
 
 
@@ -153,11 +153,11 @@ class _Search:
 
     def examine(self, spans: Iterable[tuple[int, int, Treatment]]) -> None:
         for start, end, treatment in spans:
-            if treatment in _WORD_BY_WORD or not any(self._examined[start:end]):
-                self.add_unexamined(self._spans_to_mask(start, end, treatment))
+            if treatment in _WORDWISE_TREATMENTS or not any(self._examined[start:end]):
+                self.add_if_unexamined(self._spans_to_mask(start, end, treatment))
                 self._examined[start:end] = b"\1" * (end - start)
 
-    def add_unexamined(self, spans: Iterable[tuple[int, int, Kind]]) -> None:
+    def add_if_unexamined(self, spans: Iterable[tuple[int, int, Kind]]) -> None:
         for start, end, kind in spans:
             if not any(self._examined[start:end]):
                 self.found.append(Secret(start, end, kind))
@@ -169,7 +169,7 @@ class _Search:
             yield start, end, treatment
         if treatment == "each":
             yield from ((*match.span(), "whole") for match in _WORD.finditer(self._text, start, end))
-        if treatment in _WORD_BY_WORD:
+        if treatment in _WORDWISE_TREATMENTS:
             yield from ((start + left, start + right, "whole") for left, right in words.secret_spans(text, frozenset()))
         if treatment == "names":
             yield from ((start + left, start + right, "whole") for left, right in words.name_spans(text))
@@ -182,84 +182,88 @@ def _spans_of_shape(text: str, shape: Shape, harmless: frozenset[str]) -> Iterat
 
 
 def _process_name_spans(text: str, processes: Iterable[tuple[str, str]]) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the spans of process names after a key, or on the same line as their PID."""
+    """Yield the spans of process names that follow a key, or that are on the same line as their PID."""
     for pid, name in processes:
         start = text.find(name)
         while start >= 0:
             end = start + len(name)
             before = text[text.rfind("\n", 0, start) + 1 : start]
             after = text[end : max(text.find("\n", end), end)]
-            if _AFTER_A_KEY.search(before[-90:]) or re.search(rf"(?<![0-9]){pid}(?![0-9])", f"{before} {after}"):
+            if _KEY_BEFORE_VALUE.search(before[-90:]) or re.search(rf"(?<![0-9]){pid}(?![0-9])", f"{before} {after}"):
                 yield start, end, "names"
             start = text.find(name, end)
 
 
 @dataclass(frozen=True, slots=True)
-class _Heading:
+class _HeadingRow:
     separator: str
     cell_count: int
-    treatments: dict[int, Treatment]
+    treatment_by_column: dict[int, Treatment]
 
 
 def _identity_cells(text: str) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the table cells under headings of identities, such as `Serial Number`."""
-    heading: _Heading | None = None
+    """Yield the spans of table cells that are below headings of identities, such as `Serial Number`."""
+    heading_row: _HeadingRow | None = None
     name_columns: list[tuple[int, int]] = []
     line_start = 0
     for line in text.split("\n"):
-        yield from _names_below(line, line_start, name_columns)
+        yield from _names_in_columns(line, line_start, name_columns)
         name_columns = _name_columns(line) or (name_columns if line.strip() else [])
-        new_heading = _find_heading(line) if len(line) <= _MAX_LINE_LENGTH else None
-        if new_heading is None and heading is not None:
-            yield from _cells_to_mask(line, line_start, heading)
-        heading = new_heading or (heading if line.strip() else None)
+        new_heading_row = _find_heading_row(line) if len(line) <= _MAX_LINE_LENGTH else None
+        if new_heading_row is None and heading_row is not None:
+            yield from _cells_under_headings(line, line_start, heading_row)
+        heading_row = new_heading_row or (heading_row if line.strip() else None)
         line_start += len(line) + 1
 
 
 def _name_columns(line: str) -> list[tuple[int, int]]:
-    if len(line) > _MAX_LINE_LENGTH or not _BLANK_HEADING.match(line):
+    if len(line) > _MAX_LINE_LENGTH or not _GAP_SEPARATED_HEADING.match(line):
         return []
-    return [match.span() for match in _WORD.finditer(line) if _is_heading_of_names(match[0])]
+    return [match.span() for match in _WORD.finditer(line) if _is_name_heading(match[0])]
 
 
-def _is_heading_of_names(word: str) -> bool:
+def _is_name_heading(word: str) -> bool:
     """Return whether a column with this heading, such as `Node`, contains names."""
     return word == "Node" or (word.isalpha() and treatment_of_key(word) == "names")
 
 
-def _names_below(line: str, line_start: int, columns: list[tuple[int, int]]) -> Iterator[tuple[int, int, Treatment]]:
+def _names_in_columns(
+    line: str, line_start: int, columns: list[tuple[int, int]]
+) -> Iterator[tuple[int, int, Treatment]]:
     for match in _WORD.finditer(line) if columns and len(line) <= _MAX_LINE_LENGTH else ():
         is_below = any(match.start() < right and left < match.end() for left, right in columns)
-        if is_below and _NAME_IN_A_CELL.match(match[0]):  # other identities are recognised by their shape
+        if is_below and _CELL_NAME.match(match[0]):  # other identities are recognised by their shape
             yield line_start + match.start(), line_start + match.end(), "names"
 
 
-def _find_heading(line: str) -> _Heading | None:
+def _find_heading_row(line: str) -> _HeadingRow | None:
     for separator in _SEPARATORS:
         if separator not in line:
             continue
         cells = line.split(separator)
-        treatment_by_column = {
-            column: treatment_of_key(cell.strip(_AROUND_A_CELL))
-            for column, cell in enumerate(cells)
-            if len(cell) < _MAX_HEADING_LENGTH
-        }
-        if separator == "|":  # a drawn table may have several heading lines, so only headings of names count
-            treatment_by_column = {
-                column: "names" if _is_heading_of_names(cell.strip()) else None for column, cell in enumerate(cells)
-            }
-        treatments = {column: treatment for column, treatment in treatment_by_column.items() if treatment is not None}
-        if treatments:
-            return _Heading(separator, len(cells), treatments)
+        # A drawn table may have several heading rows, so only headings of names count there.
+        find_treatment = _treatment_of_name_heading if separator == "|" else _treatment_of_heading
+        treatments = {column: find_treatment(cell) for column, cell in enumerate(cells)}
+        treatment_by_column = {column: treatment for column, treatment in treatments.items() if treatment is not None}
+        if treatment_by_column:
+            return _HeadingRow(separator, len(cells), treatment_by_column)
     return None
 
 
-def _cells_to_mask(line: str, cell_start: int, heading: _Heading) -> Iterator[tuple[int, int, Treatment]]:
-    cells = line.split(heading.separator)
-    if len(cells) != heading.cell_count:
+def _treatment_of_heading(cell: str) -> Treatment | None:
+    return treatment_of_key(cell.strip(_CELL_PADDING)) if len(cell) < _MAX_HEADING_LENGTH else None
+
+
+def _treatment_of_name_heading(cell: str) -> Treatment | None:
+    return "names" if _is_name_heading(cell.strip()) else None
+
+
+def _cells_under_headings(line: str, cell_start: int, heading_row: _HeadingRow) -> Iterator[tuple[int, int, Treatment]]:
+    cells = line.split(heading_row.separator)
+    if len(cells) != heading_row.cell_count:
         return
     for column, cell in enumerate(cells):
-        if column in heading.treatments and (value := cell.strip(_AROUND_A_CELL)):
+        if column in heading_row.treatment_by_column and (value := cell.strip(_CELL_PADDING)):
             value_start = cell_start + cell.index(value)
-            yield value_start, value_start + len(value), heading.treatments[column]
+            yield value_start, value_start + len(value), heading_row.treatment_by_column[column]
         cell_start += len(cell) + 1

@@ -14,7 +14,7 @@ from telemetry_daemon.masking.words import HARMLESS_WORDS, looks_like_identity
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, replace
 
-# `names` masks all words that are not harmless, `odd` masks only those that look like identities.
+# `each` masks all words, `names` the words that are not harmless, and `odd` the words that look like identities.
 Treatment = Literal["whole", "whole_number", "address", "each", "names", "odd", "keep"]
 
 _SERIALS = (
@@ -51,7 +51,7 @@ _ASSIGNED = r"(?:\\{0,4}[\"'\])]){0,2}[ \t]{0,80}(?:[:=：]|>(?=[^\s<])|#:?|=>)[
 _TO_VALUE = _ASSIGNED + r"(?:\\{0,4}[\"'\[])?" + _NO_KEY
 _QUOTED = r"\\{0,4}([\"'])(?P<value>(?:(?!\1)[^\\\r\n]){1,400})"
 _MIXED_WORD = r"(?P<value>(?=[^\s]{0,60}[0-9])(?=[^\s]{0,60}[A-Za-z])[^\s\"',;|]{6,60})"
-_TO_THE_END = r"(?P<value>[^\s\"'|,;<}\]][^\"'|,;<\r\n}\]]{0,400}?)(?=[\"'|,;<\r\n}\]]|[ \t]{2}|[ \t]{0,2}$)"
+_REST_OF_VALUE = r"(?P<value>[^\s\"'|,;<}\]][^\"'|,;<\r\n}\]]{0,400}?)(?=[\"'|,;<\r\n}\]]|[ \t]{2}|[ \t]{0,2}$)"
 _DIE_ID = r"(?P<value>[0-9a-fA-F]{3,8}(?: [0-9a-fA-F]{3,8}){1,7})"
 _WORD = r"(?P<value>[^\s\"'|,;<>&]{1,2000})"
 _WORD_OF_A_TABLE = r"(?P<value>[^\s\"'|,;<}\]]{1,400})"
@@ -72,16 +72,16 @@ _MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A pattern of values to mask. Only texts with a word from `needs` are searched."""
+    """A pattern of values to mask or keep. Only texts that contain one of `required_words` are searched."""
 
     pattern: re.Pattern[str]
     treatment: Treatment
     accepts: Callable[[re.Match[str]], bool] = lambda _: True
-    needs: tuple[str, ...] = ()
+    required_words: tuple[str, ...] = ()
 
-    def may_be_in(self, lower: str) -> bool:
+    def may_be_in(self, lower_text: str) -> bool:
         """Return whether a lower-case text has one of the required words."""
-        return not self.needs or any(word in lower for word in self.needs)
+        return not self.required_words or any(word in lower_text for word in self.required_words)
 
 
 def is_identifying(value: str) -> bool:
@@ -116,12 +116,12 @@ def _is_long_number(match: re.Match[str]) -> bool:
     return len(value) >= 8 and not set(value) <= set("x0")
 
 
-def _is_numbered_id(match: re.Match[str]) -> bool:
+def _is_numeric_id(match: re.Match[str]) -> bool:
     return len(match["value"]) >= 5 and any(character in "123456789" for character in match["value"])
 
 
-def _is_not_version(match: re.Match[str]) -> bool:
-    """Return whether four numbers with dots are an IP address and not a version."""
+def _is_address_not_version(match: re.Match[str]) -> bool:
+    """Return whether four numbers with dots are a machine's IP address and not a version."""
     value = match["value"]
     if not is_address(value):
         return False
@@ -147,10 +147,12 @@ def _is_base64(match: re.Match[str]) -> bool:
 def _is_uuid_beginning(match: re.Match[str]) -> bool:
     """Return whether the match is the beginning of a UUID and not two numbers."""
     head = match["value"].partition("-")[0]
-    return (head.isupper() and head.isalpha()) or (_is_specific(match) and not head.isdigit() and not head.isalpha())
+    return (head.isupper() and head.isalpha()) or (
+        _has_nonzero_hex_digit(match) and not head.isdigit() and not head.isalpha()
+    )
 
 
-def _is_specific(match: re.Match[str]) -> bool:
+def _has_nonzero_hex_digit(match: re.Match[str]) -> bool:
     return any(character in "123456789abcdefABCDEF" for character in match["value"])
 
 
@@ -185,7 +187,7 @@ _SECRET_SHAPES = _shapes(
     (r"(?<![A-Za-z0-9_])PASS:[ \t]*(?P<value>[^\s\"',;|]{1,400})", "each", lambda match: is_identifying(match["value"]) and not match["value"].isdigit()),
 )  # fmt: skip
 # Later rows skip the matches of earlier rows.
-SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shape in _SECRET_SHAPES), *_shapes(
+SHAPES = (*(replace(shape, required_words=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shape in _SECRET_SHAPES), *_shapes(
     # These values follow a key. KFD prints its IDs in decimal.
     (r"^(?:unique_id|hive_id) (?P<value>[0-9]{1,20})$", "whole_number"),
     (rf"(?i:--?(?:{_SECRETS}|user|login|host|node)[ \t=]+){_QUOTED}", "each"),
@@ -195,10 +197,10 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?i:\b(?:bearer|basic|negotiate)[ \t]+)(?P<value>[\w.+/=-]{8,4000})", "each"),
     (rf"(?i:v?die[ _-]?id{_TO_VALUE}){_DIE_ID}", "each"),
     (rf"(?i:(?:{_SERIALS}|v?die[ _-]?id){_TO_VALUE}){_WORD_OF_A_TABLE}", "each", lambda match: is_identifying(match["value"])),
-    (rf"(?i:(?:{_SERIALS})[ \t#]+)(?P<value>[\w:.-]+)", "each", _is_numbered_id),
+    (rf"(?i:(?:{_SERIALS})[ \t#]+)(?P<value>[\w:.-]+)", "each", _is_numeric_id),
     (rf"(?i:(?:{_SHORT_OR_SERIAL}){_TO_VALUE})(?P<value>[\w-]+)", "whole", _is_long_number),
     # These values have a recognizable shape and need no key.
-    (rf"(?P<value>(?:\b[A-Z]{{2,4}}-)?{_UUID})", "whole", _is_specific),
+    (rf"(?P<value>(?:\b[A-Z]{{2,4}}-)?{_UUID})", "whole", _has_nonzero_hex_digit),
     (rf"(?<![0-9a-zA-Z_-])(?P<value>(?:[A-Z]{{2,4}}-)?{_HEX}{{8}}(?:-{_HEX}{{4}}){{1,3}}(?:-{_HEX}{{1,12}})?)(?![0-9a-zA-Z-])", "whole", _is_uuid_beginning),
     # A runtime's name precedes the ID of a container or pod: `cri-containerd-ID.scope`.
     (rf"(?<![0-9a-zA-Z])(?:{_RUNTIMES})[-:](?P<value>[0-9a-f]{{64}})(?![0-9a-zA-Z])", "whole"),
@@ -208,15 +210,15 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?<![0-9a-zA-Z])(?:job|step|task)_(?P<value>[0-9]{1,20})(?![0-9a-zA-Z])", "keep"),
     (r"(?<![\w])(?:slurm|pbs|flux|job)-(?P<value>[0-9]{1,20})(?=[.\[])", "keep"),
     (r"(?:^|/|pbs-)[0-9]{1,20}(?:\[[0-9]{0,9}\])?\.(?P<value>[A-Za-z][\w-]{0,60}(?:\.[\w-]{1,60}){0,8}?)(?=$|/|\.json$)", "names"),
-    (r"(?<![\w])s(?P<value>[0-9A-HJKMNP-TV-Z]{13})(?![\w])", "whole", _is_specific),
+    (r"(?<![\w])s(?P<value>[0-9A-HJKMNP-TV-Z]{13})(?![\w])", "whole", _has_nonzero_hex_digit),
     (r"(?<![\w])[fƒ](?P<value>[1-9A-HJ-NP-Za-km-z]{5,12})(?![\w])", "whole", lambda match: looks_like_identity(f"f{match['value']}")),
     (r"(?<![0-9a-zA-Z])shell-[0-9]{1,9}-(?P<value>[^/.\s]{1,60})\.service", "odd"),
-    (rf"(?<![0-9a-zA-Z])(?P<value>[A-Z]{{2,4}}-{_HEX}{{8,32}})(?![0-9a-zA-Z])", "whole", _is_specific),
-    (rf"(?<![:-])(?P<value>{_HEX}{{2}}(?:([:-]){_HEX}{{2}})(?:\2{_HEX}{{2}}){{4,18}})", "whole", _is_specific),
-    (rf"(?<![0-9a-fA-F.])(?P<value>{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}})(?![0-9a-zA-Z])", "whole", _is_specific),
-    (rf"(?<![0-9a-fA-F:])(?P<value>{_HEX}{{4}}(?::{_HEX}{{4}}){{3}})(?![0-9a-zA-Z:])", "whole", _is_specific),
+    (rf"(?<![0-9a-zA-Z])(?P<value>[A-Z]{{2,4}}-{_HEX}{{8,32}})(?![0-9a-zA-Z])", "whole", _has_nonzero_hex_digit),
+    (rf"(?<![:-])(?P<value>{_HEX}{{2}}(?:([:-]){_HEX}{{2}})(?:\2{_HEX}{{2}}){{4,18}})", "whole", _has_nonzero_hex_digit),
+    (rf"(?<![0-9a-fA-F.])(?P<value>{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}})(?![0-9a-zA-Z])", "whole", _has_nonzero_hex_digit),
+    (rf"(?<![0-9a-fA-F:])(?P<value>{_HEX}{{4}}(?::{_HEX}{{4}}){{3}})(?![0-9a-zA-Z:])", "whole", _has_nonzero_hex_digit),
     (r"(?<![0-9a-zA-Z:.])(?P<value>[0-9a-fA-F:]{0,39}:[0-9a-fA-F:]{0,39}:(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}))(?![0-9a-zA-Z])", "address", lambda match: is_address(match["value"])),
-    (r"(?<![0-9.])(?P<value>[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?![0-9]|\.[0-9])", "address", _is_not_version),
+    (r"(?<![0-9.])(?P<value>[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?![0-9]|\.[0-9])", "address", _is_address_not_version),
     (r"(?<![\w/+.-])(?P<value>[A-Za-z0-9+/]{32,}={0,2})", "whole", _is_base64),
     (rf"(?P<value>0[xX]{_HEX}+)", "whole", _has_many_digits),
     (rf"(?<![0-9a-zA-Z])(?P<value>0[xX]{_HEX}+)(?![0-9a-zA-Z])", "keep"),
@@ -238,7 +240,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?i:<(?:node|host|user|server)\b[^<>]{0,200}?\b(?:id|name)=[\"'])(?P<value>[^\"']{1,200})", "names"),
     # Names that are recognized by the words before them.
     (rf"(?i:(?:{_NAMES}){_TO_VALUE}){_WORD_OF_A_TABLE}", "names"),
-    (rf"(?i:(?:{_COMMANDS}){_TO_VALUE}){_TO_THE_END}", "names"),
+    (rf"(?i:(?:{_COMMANDS}){_TO_VALUE}){_REST_OF_VALUE}", "names"),
     (r"(?i:\b(?:(?:by|as|for|of) user |user (?=[\w.-]{1,64}\()|(?:[ug]id|groups)=[0-9]{1,10}\()|,[0-9]{1,10}\()(?P<value>[^\s,;:()]+)", "names"),
     # The doctor's lines with the names of this machine and the current user.
     (r"\btelemetry [\w.+-]{1,40} on (?P<value>[^\s,]{1,255})(?=, run as )", "names"),
@@ -261,25 +263,31 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
 # These shapes are searched first, even in the value after a key, because they are more precise than the key.
 FIRST_SHAPES = _shapes(
     *(
-        (rf"(?<![A-Za-z0-9_])(?P<value>{prefix}[{characters}]{{{least},2000}})(?![{characters}])", "whole")
-        for prefix, characters, least in TOKENS
+        (rf"(?<![A-Za-z0-9_])(?P<value>{prefix}[{characters}]{{{min_length},2000}})(?![{characters}])", "whole")
+        for prefix, characters, min_length in TOKENS
     ),
     (r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?P<value>[\\\sA-Za-z0-9+/=]{16,8000})", "each"),
-    (rf"(?<![0-9a-zA-Z])MIG-(?P<value>GPU-{_UUID})/[0-9]{{1,2}}/[0-9]{{1,2}}(?![\w/])", "whole", _is_specific),
+    (
+        rf"(?<![0-9a-zA-Z])MIG-(?P<value>GPU-{_UUID})/[0-9]{{1,2}}/[0-9]{{1,2}}(?![\w/])",
+        "whole",
+        _has_nonzero_hex_digit,
+    ),
 )
 
-_KEYS: tuple[tuple[str, Treatment], ...] = (
+_TREATMENTS_BY_KEY: tuple[tuple[str, Treatment], ...] = (
     (_SECRETS, "each"),
     (rf"{_SERIALS}|v?die[ _-]?id", "each"),
     (rf"{_NAMES}|{_COMMANDS}|processes|partition|cluster[ _-]?name", "names"),
 )
-_KEY_PATTERNS = tuple((re.compile(rf"(?:{keys})\Z", re.IGNORECASE), treatment) for keys, treatment in _KEYS)
+_KEY_PATTERNS = tuple(
+    (re.compile(rf"(?:{keys})\Z", re.IGNORECASE), treatment) for keys, treatment in _TREATMENTS_BY_KEY
+)
 _MAX_KEY_LENGTH = 60
 
 
 @functools.lru_cache(maxsize=4096)
 def treatment_of_key(key: str) -> Treatment | None:
-    """Return how to mask this key's value, or None."""
+    """Return how to mask the value of this key, or None if the key is unknown."""
     if len(key) > _MAX_KEY_LENGTH:
         return None
     return next((treatment for pattern, treatment in _KEY_PATTERNS if pattern.search(key)), None)

@@ -1,4 +1,4 @@
-"""Decides which words of names, paths and output are masked."""
+"""Decides which words in names, paths and the output of tools are masked."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FILE_SUFFIXES = _words(
 )
 Span = tuple[int, int]
 
-_NAME = re.compile(r"[^\W_]+")
+_NAME_WORD = re.compile(r"[^\W_]+")
 # A number, optionally with its unit.
 _NUMBER = re.compile(r"(?:[vVxX]?[0-9]+(?:\.[0-9]+)*\D{0,4}|0[xX][0-9a-fA-F]+|gfx[0-9a-f]+)\Z")
 # The parts of capitalized words, such as `Gpu` and `Clock` in `GpuClock`.
@@ -65,23 +65,23 @@ _HOST = re.compile(
     rf"(?:[a-z0-9]+[-.])*(?:(?:{'|'.join(sorted(HOST_WORDS))})-?[0-9]+|[a-z][0-9]{{1,3}}-u[0-9]{{1,2}})(?:[-.][a-z0-9]+)*\Z",
     re.IGNORECASE,
 )
-_WORD_OF_32_BITS = re.compile(r"[0-9a-fA-F]{8}\Z")
+_HEX_OF_32_BITS = re.compile(r"[0-9a-fA-F]{8}\Z")
 _QUANTITY = re.compile(r"[0-9]+[A-Za-z%]{1,3}\Z")
 _SENTINELS = frozenset(map(str, ALL_BITS))
 _MAX_INDEX_LENGTH = 4
 _MIN_KNOWN_NAME_LENGTH = 3
-_PARTITION_INDICES = frozenset(("", *map(str, range(64))))
+_INDEX_SUFFIXES = frozenset(("", *map(str, range(64))))
 _MIN_SERIAL_LENGTH = 8
 _MAX_PARTS = 3
-_MAX_DIGITS = 9
-_MAX_DIGITS_OF_A_MODEL = 5
+_MAX_NUMBER_DIGITS = 9
+_MAX_MODEL_DIGITS = 5
 _MAX_MODEL_LENGTH = 9
 _MIN_PART_LENGTH = 5
 
 
 def name_spans(text: str) -> Iterator[Span]:
     """Yield the spans of all possible names in a path or command line."""
-    for match in _NAME.finditer(text):
+    for match in _NAME_WORD.finditer(text):
         if not is_harmless(match[0]):
             yield match.span()
 
@@ -97,10 +97,10 @@ def is_harmless(word: str) -> bool:
 
 
 def may_be_name(word: str) -> bool:
-    """Return whether a word may be a name. Words such as `gpu` and `card0` may not."""
+    """Return whether a word may be the name of a host or person. Return False for words such as `gpu` and `card0`."""
     if len(word) < _MIN_KNOWN_NAME_LENGTH or _NUMBER.match(word):
         return False
-    parts = _NAME.findall(word)
+    parts = _NAME_WORD.findall(word)
     tool_parts = [part for part in parts if _is_tool_part(part)]
     if tool_parts and "_" in word:  # a key of a tool, such as `temperature_vrsoc`
         return False
@@ -115,9 +115,9 @@ def _is_tool_part(part: str) -> bool:
 
 
 def _is_tool_word(word: str) -> bool:
-    """Return whether tools print this word, with or without an index, as in `gpu0`."""
+    """Return whether tools print this word, possibly followed by an index, as in `gpu0`."""
     stem = word.rstrip("0123456789")
-    return word in TOOL_WORDS or (stem in TOOL_WORDS - HOST_WORDS and word[len(stem) :] in _PARTITION_INDICES)
+    return word in TOOL_WORDS or (stem in TOOL_WORDS - HOST_WORDS and word[len(stem) :] in _INDEX_SUFFIXES)
 
 
 def secret_spans(text: str, harmless: frozenset[str]) -> Iterator[Span]:
@@ -128,24 +128,24 @@ def secret_spans(text: str, harmless: frozenset[str]) -> Iterator[Span]:
             continue
         if token in harmless:
             continue
-        for start, end in _identity_parts(token):
+        for start, end in _identity_spans(token):
             yield match.start() + start, match.start() + end
 
 
-def _identity_parts(token: str) -> Iterator[Span]:
+def _identity_spans(token: str) -> Iterator[Span]:
     if _HOST.match(token) or _is_domain(token):
         labels = (match for match in _DOMAIN_LABEL.finditer(token) if match[0].lower() not in TOP_DOMAINS)
         yield from (match.span() for match in labels if not _is_harmless_label(match[0], token))
     elif "-" in token and _is_generated_name(token):
         yield 0, len(token)
     else:
-        yield from (match.span() for match in _NAME.finditer(token) if looks_like_identity(match[0]))
+        yield from (match.span() for match in _NAME_WORD.finditer(token) if looks_like_identity(match[0]))
 
 
 def _is_harmless_label(label: str, token: str) -> bool:
     if token.rpartition(".")[2].lower() not in FILE_SUFFIXES:
         return is_harmless(label)
-    return all(is_harmless(word) and word.lower() not in HOST_WORDS for word in _NAME.findall(label))
+    return all(is_harmless(word) and word.lower() not in HOST_WORDS for word in _NAME_WORD.findall(label))
 
 
 def _is_generated_name(token: str) -> bool:
@@ -164,12 +164,12 @@ def _is_domain(token: str) -> bool:
 def looks_like_identity(word: str) -> bool:
     """Return whether a word looks like a serial number."""
     if word.isdigit():
-        return len(word) > _MAX_DIGITS and word not in _SENTINELS and len(set(word)) > 1
+        return len(word) > _MAX_NUMBER_DIGITS and word not in _SENTINELS and len(set(word)) > 1
     parts = _PARTS.findall(word)
-    if len(parts) == 1 or _WORD_OF_32_BITS.match(word) or _QUANTITY.match(word):
+    if len(parts) == 1 or _HEX_OF_32_BITS.match(word) or _QUANTITY.match(word):
         return False
     longest_run = max((len(part) for part in parts if part.isdigit()), default=0)
-    if len(word) >= _MIN_SERIAL_LENGTH and longest_run > _MAX_DIGITS_OF_A_MODEL:
+    if len(word) >= _MIN_SERIAL_LENGTH and longest_run > _MAX_MODEL_DIGITS:
         return True
     if len(parts) > _MAX_PARTS:
         return len(word) >= _MIN_SERIAL_LENGTH or (len(parts) > _MAX_PARTS + 1 and len(word) >= _MIN_SERIAL_LENGTH - 1)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from telemetry_daemon.guarded.gzip_reader import zlib
 from telemetry_daemon.guarded.own_folder import OwnFolder
-from telemetry_daemon.masking.mask import Mask, names_here
+from telemetry_daemon.masking.mask import Mask, local_names
 from telemetry_daemon.plugins.loading import load_parsers
 from telemetry_daemon.plugins.sources import find_parsers
 from telemetry_daemon.recordings.parsed_captures import CaptureParser
@@ -73,7 +73,7 @@ def write(path: Path, name: str, lines: Iterable[bytes], max_bytes: int = flight
 
 def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[bytes]:
     """Return masked lines of the newest captures. The time limit determines how many."""
-    mask = Mask(secrets.token_bytes(32), names_here())
+    mask = Mask(secrets.token_bytes(32), local_names())
     start = time.monotonic()
     with load_parsers(find_parsers(request.parser_paths)) as loaded:
         parser = CaptureParser(loaded)
