@@ -6,6 +6,7 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,13 +20,13 @@ from telemetry_profile.verdict.summary import CardTelemetry, Match, MinMeanMax
 if TYPE_CHECKING:  # this module is large, and only recordings need it
     from telemetry_daemon.recordings.recording_file import RecordingFile
 
-# If there are no samples during a profile, the nearest one within this time is used.
+# If there is no sample during a profile, the nearest sample is used if it is within this time.
 _NEAREST_SECONDS = 15.0
 _MAX_ERRORS = 10
 _RESPONSE_SECONDS = 20.0
 _MAX_BYTES = 64 << 20
 _MAX_POINTS = 200
-_COMPUTING = 'domain=~"graphics|sm"'
+_COMPUTE_CLOCKS = 'domain=~"graphics|sm"'
 _BY_CARD = "by (instance, id)"
 _CARD_LABELS = ("instance", "device", "model", "uuid", "bus_id")
 _Labels = Mapping[str, str]
@@ -34,13 +35,13 @@ _Points = list[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The readings of a card at one time."""
+    """The readings of a card at one time, in hertz, degrees Celsius and watts."""
 
     time: float
     clock: float | None = None
     temperature: float | None = None
     power: float | None = None
-    throttled: frozenset[str] | None = None
+    reasons: frozenset[str] | None = None  # the active throttling reasons
 
 
 @dataclass(slots=True)
@@ -61,7 +62,7 @@ class CardHistory:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledCard:
-    """A profiled card. Its profile lasts from `begin` to `end`, in Unix time."""
+    """A card with its rank, and the start and end of its profile in Unix time."""
 
     card: Card
     rank: int | None
@@ -70,45 +71,45 @@ class ProfiledCard:
 
 
 def telemetry_of(profiled_card: ProfiledCard, histories: Sequence[CardHistory]) -> CardTelemetry | None:
-    """Return the telemetry of the card. None means that no history or several histories match."""
-    for match, is_match in _MATCHERS:
-        matches = [history for history in histories if is_match(profiled_card, history)]
+    """Return the telemetry of the card. Return None if no history or more than one matches, or if there are no samples."""
+    for match, matches_card in _MATCHERS:
+        matches = [history for history in histories if matches_card(profiled_card, history)]
         if len(matches) == 1:
             return _create_telemetry(profiled_card, matches[0], match)
-        if matches:  # ambiguous: several nodes have such a card
+        if matches:  # several nodes have a card with this identity
             return None
     return None
 
 
-def _same_index(profiled_card: ProfiledCard, history: CardHistory) -> bool:
-    """Return whether the indices match. Cards with a UUID or an address never match."""
+def _has_same_index(profiled_card: ProfiledCard, history: CardHistory) -> bool:
+    """Return whether the indices are the same. Cards with a UUID or an address are never found by their index."""
     card = profiled_card.card
     return not (card.uuid or card.bus_id) and card.index is not None and history.device == str(card.index)
 
 
-def _same_uuid(profiled: ProfiledCard, history: CardHistory) -> bool:
-    uuids = [uuid.lower().removeprefix("gpu-").removeprefix("mlu-") for uuid in (profiled.card.uuid, history.uuid)]
-    return bool(profiled.card.uuid) and uuids[0] == uuids[1]
+def _has_same_uuid(profiled_card: ProfiledCard, history: CardHistory) -> bool:
+    uuids = [uuid.lower().removeprefix("gpu-").removeprefix("mlu-") for uuid in (profiled_card.card.uuid, history.uuid)]
+    return bool(profiled_card.card.uuid) and uuids[0] == uuids[1]
 
 
 _MATCHERS: tuple[tuple[Match, Callable[[ProfiledCard, CardHistory], bool]], ...] = (
-    ("uuid", _same_uuid),
+    ("uuid", _has_same_uuid),
     (
         "bus_id",
-        lambda profiled, history: (
-            bool(profiled.card.bus_id) and profiled.card.bus_id.lower()[-12:] == history.bus_id.lower()[-12:]
+        lambda profiled_card, history: (
+            bool(profiled_card.card.bus_id) and profiled_card.card.bus_id.lower()[-12:] == history.bus_id.lower()[-12:]
         ),
     ),
-    ("rank", lambda profiled, history: profiled.rank is not None and history.rank == str(profiled.rank)),
-    ("index", _same_index),
+    ("rank", lambda profiled_card, history: profiled_card.rank is not None and history.rank == str(profiled_card.rank)),
+    ("index", _has_same_index),
 )
 
 
-def _create_telemetry(profiled: ProfiledCard, history: CardHistory, match: Match) -> CardTelemetry | None:
-    samples = _samples_during(profiled, history.samples)
+def _create_telemetry(profiled_card: ProfiledCard, history: CardHistory, match: Match) -> CardTelemetry | None:
+    samples = _samples_during(profiled_card.begin, profiled_card.end, history.samples)
     if not samples:
         return None
-    errors = [text for time, text in history.errors if profiled.begin - 1 <= time <= profiled.end + 1]
+    errors = [text for time, text in history.errors if profiled_card.begin - 1 <= time <= profiled_card.end + 1]
     return CardTelemetry(
         device=f"{history.node} {history.device}".strip(),
         model=history.model or None,
@@ -120,18 +121,18 @@ def _create_telemetry(profiled: ProfiledCard, history: CardHistory, match: Match
         temperature_celsius=_min_mean_max([sample.temperature for sample in samples]),
         power_watts=_min_mean_max([sample.power for sample in samples]),
         power_cap_watts=history.power_cap,
-        throttled_seconds=_throttled_seconds(samples, profiled.end - profiled.begin),
+        throttled_seconds=_throttled_seconds(samples, profiled_card.end - profiled_card.begin),
         errors=tuple(errors[:_MAX_ERRORS]),
     )
 
 
-def _samples_during(profiled: ProfiledCard, samples: Sequence[Sample]) -> list[Sample]:
-    """Return the samples during the profile, or else the nearest sample."""
-    samples_inside = [sample for sample in samples if profiled.begin <= sample.time <= profiled.end]
+def _samples_during(begin: float, end: float, samples: Sequence[Sample]) -> list[Sample]:
+    """Return the samples during the profile or, if there are none, the nearest sample."""
+    samples_inside = [sample for sample in samples if begin <= sample.time <= end]
     if samples_inside or not samples:
         return samples_inside
-    nearest = min(samples, key=lambda sample: max(profiled.begin - sample.time, sample.time - profiled.end))
-    return [nearest] if max(profiled.begin - nearest.time, nearest.time - profiled.end) <= _NEAREST_SECONDS else []
+    nearest = min(samples, key=lambda sample: max(begin - sample.time, sample.time - end))
+    return [nearest] if max(begin - nearest.time, nearest.time - end) <= _NEAREST_SECONDS else []
 
 
 def _min_mean_max(values: Sequence[float | None]) -> MinMeanMax | None:
@@ -140,23 +141,21 @@ def _min_mean_max(values: Sequence[float | None]) -> MinMeanMax | None:
 
 
 def _throttled_seconds(samples: Sequence[Sample], seconds: float) -> dict[str, float]:
-    """Map each throttling reason to its seconds, the longest first."""
-    reason_sets = [sample.throttled for sample in samples if sample.throttled is not None]
-    reasons = {reason for active in reason_sets for reason in active}
-    reasons_and_seconds = (
-        (reason, seconds * sum(reason in active for active in reason_sets) / len(reason_sets)) for reason in reasons
-    )
+    """Return the seconds for which each throttling reason was active, the longest first."""
+    reason_sets = [sample.reasons for sample in samples if sample.reasons is not None]
+    sample_counts = Counter(reason for reasons in reason_sets for reason in reasons)
+    reasons_and_seconds = ((reason, seconds * count / len(reason_sets)) for reason, count in sample_counts.items())
     return dict(sorted(reasons_and_seconds, key=lambda pair: (-pair[1], pair[0])))
 
 
-def _span(profiled: Sequence[ProfiledCard]) -> tuple[float, float]:
-    """Return the profiled period, with a margin for the nearest samples."""
-    begin, end = min(card.begin for card in profiled), max(card.end for card in profiled)
+def _profiled_period(profiled_cards: Sequence[ProfiledCard]) -> tuple[float, float]:
+    """Return the start and end of all profiles, with a margin for the nearest samples."""
+    begin, end = min(card.begin for card in profiled_cards), max(card.end for card in profiled_cards)
     return begin - _NEAREST_SECONDS, end + _NEAREST_SECONDS
 
 
-def histories_of_recording(recording: RecordingFile, profiled: Sequence[ProfiledCard]) -> list[CardHistory]:
-    """Return each card's samples from a recording. Raise RecordingError or CommandError."""
+def histories_of_recording(recording: RecordingFile, profiled_cards: Sequence[ProfiledCard]) -> list[CardHistory]:
+    """Return each card's samples from a recording. Raise RecordingError or CommandError if it cannot be read."""
     from telemetry_daemon.plugins.loading import load_parsers
     from telemetry_daemon.plugins.sources import find_parsers
     from telemetry_daemon.recordings.parsed_captures import StoreFeed, parsers_by_source
@@ -164,7 +163,7 @@ def histories_of_recording(recording: RecordingFile, profiled: Sequence[Profiled
     from telemetry_daemon.state.store import Store
     from telemetry_daemon.times import Clock
 
-    begin, end = _span(profiled)
+    begin, end = _profiled_period(profiled_cards)
     histories: dict[str, CardHistory] = {}
     survey = Survey.from_captures(recording)
     monotonic = wall_time = 0.0
@@ -222,13 +221,13 @@ class PrometheusError(Exception):
     """Prometheus did not answer, or refused the query."""
 
 
-def histories_of_prometheus(url: str, profiled: Sequence[ProfiledCard]) -> list[CardHistory]:
-    """Return each card's samples from Prometheus. Raise PrometheusError."""
-    span = _span(profiled)
+def histories_of_prometheus(url: str, profiled_cards: Sequence[ProfiledCard]) -> list[CardHistory]:
+    """Return each card's samples from Prometheus. Raise PrometheusError if a query fails."""
+    span = _profiled_period(profiled_cards)
     cards = _query_range(url, 'accelerator_info{parent=""}', span)
     histories = {_card_key(labels): _history_of(labels) for labels, _ in cards}
     run_query = partial(_series_of_cards, url, span, histories)
-    for history, _, points in run_query(f"max {_BY_CARD} (accelerator_clock_max_hertz{{{_COMPUTING}}})"):
+    for history, _, points in run_query(f"max {_BY_CARD} (accelerator_clock_max_hertz{{{_COMPUTE_CLOCKS}}})"):
         history.clock_max = points[-1][1]
     for history, _, points in run_query(f"max {_BY_CARD} (accelerator_power_cap_watts)"):
         history.power_cap = points[-1][1]
@@ -236,7 +235,7 @@ def histories_of_prometheus(url: str, profiled: Sequence[ProfiledCard]) -> list[
         history.rank = labels.get("rank", "")
     for history, labels, points in run_query("increase(accelerator_events_total[1m]) > 0"):
         history.errors.append((points[0][0], f"event {labels.get('code', '')}"))
-    for query_text, update in _READINGS:
+    for query_text, update in _SAMPLE_QUERIES:
         for history, labels, points in run_query(query_text):
             by_time = {sample.time: sample for sample in history.samples}
             by_time |= {time: update(by_time.get(time, Sample(time)), labels, value) for time, value in points}
@@ -244,10 +243,10 @@ def histories_of_prometheus(url: str, profiled: Sequence[ProfiledCard]) -> list[
     return list(histories.values())
 
 
-# Each row: (query, function that stores a result in a sample).
-_READINGS: tuple[tuple[str, Callable[[Sample, _Labels, float], Sample]], ...] = (
+# Each row: (query, function that adds a value with these labels to a sample).
+_SAMPLE_QUERIES: tuple[tuple[str, Callable[[Sample, _Labels, float], Sample]], ...] = (
     (
-        f"max {_BY_CARD} (accelerator_clock_hertz{{{_COMPUTING}}})",
+        f"max {_BY_CARD} (accelerator_clock_hertz{{{_COMPUTE_CLOCKS}}})",
         lambda sample, _, value: replace(sample, clock=value),
     ),
     (
@@ -258,7 +257,7 @@ _READINGS: tuple[tuple[str, Callable[[Sample, _Labels, float], Sample]], ...] = 
     (
         "max by (instance, id, reason) (accelerator_throttled)",
         lambda sample, labels, value: replace(
-            sample, throttled=(sample.throttled or frozenset()) | ({labels.get("reason", "")} if value else set())
+            sample, reasons=(sample.reasons or frozenset()) | ({labels.get("reason", "")} if value else set())
         ),
     ),
 )
@@ -295,19 +294,19 @@ def _query_range(url: str, query: str, span: tuple[float, float]) -> Iterator[tu
         raise PrometheusError(f"{url} returned no query result; pass the address of a Prometheus server") from None
 
 
-def _get_json(url: str, address: str) -> Any:  # JSON of any shape
-    if not address.startswith(("http://", "https://")):
-        raise PrometheusError(f"'{url}' is not the address of a Prometheus server, such as http://prometheus:9090")
+def _get_json(server: str, url: str) -> Any:  # JSON of any shape
+    if not url.startswith(("http://", "https://")):
+        raise PrometheusError(f"'{server}' is not the address of a Prometheus server, such as http://prometheus:9090")
     try:
-        with urllib.request.urlopen(address, timeout=_RESPONSE_SECONDS) as response:  # noqa: S310  # only http or https
+        with urllib.request.urlopen(url, timeout=_RESPONSE_SECONDS) as response:  # noqa: S310  # only http or https
             document = json.loads(response.read(_MAX_BYTES))
     except urllib.error.HTTPError as error:
         raise PrometheusError(
-            f"{url} refused the query with status {error.code}; check the address and its password"
+            f"{server} refused the query with status {error.code}; check the address and its password"
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        raise PrometheusError(f"{url} did not answer ({reason}); check the address") from None
+        raise PrometheusError(f"{server} did not answer ({reason}); check the address") from None
     if not isinstance(document, dict) or document.get("status") != "success":
-        raise PrometheusError(f"{url} returned no query result; pass the address of a Prometheus server")
+        raise PrometheusError(f"{server} returned no query result; pass the address of a Prometheus server")
     return document

@@ -1,4 +1,4 @@
-"""Reads untrusted SQLite databases within a time limit."""
+"""Reads SQLite databases, which may be hostile, within a time limit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from telemetry_profile.format_contract import NotReadError, Schema
 
 MAX_UNPACKED_BYTES = 8 << 30
 _MAX_COLUMNS = 200_000
-_STEPS_BETWEEN_CHECKS = 100_000
+_VM_STEPS_BETWEEN_CHECKS = 100_000  # the time limit is checked after this many instructions of SQLite
 _PIECE_BYTES = 1 << 20
 # SQLite must not trust functions in the schema, and must not write files.
 _PRAGMAS = (
@@ -42,26 +42,26 @@ _TRUNCATED = Problem("database", "truncated; only the readable part is shown")
 
 
 class Database:
-    """The tables of one database file, and the damage found so far."""
+    """The tables of one database file. `problems` describes the damage that was found so far."""
 
-    def __init__(self, connection: sqlite3.Connection, seconds: float) -> None:
+    def __init__(self, connection: sqlite3.Connection, timeout_seconds: float) -> None:
         self.problems: list[Problem] = []
         self._connection = connection
-        self._deadline = time.monotonic() + seconds
-        self._seconds = seconds
+        self._deadline = time.monotonic() + timeout_seconds
+        self._timeout_seconds = timeout_seconds
         connection.text_factory = lambda text: text.decode("utf-8", "replace")
-        connection.set_progress_handler(self._is_overdue, _STEPS_BETWEEN_CHECKS)
+        connection.set_progress_handler(self._is_past_deadline, _VM_STEPS_BETWEEN_CHECKS)
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
         self.schema: Schema = self._read_schema()
 
     def rows(self, query: str, parameters: Sequence[float | str] = ()) -> Iterator[tuple[Any, ...]]:
-        """Yield the readable rows of a query. Raise NotReadError after a timeout."""
+        """Yield the readable rows of a query. Raise NotReadError after the time limit."""
         try:
             yield from self._connection.execute(query, parameters)
         except _ERRORS:
-            if self._is_overdue():
-                raise NotReadError(f"the database did not answer within {self._seconds:g} s") from None
+            if self._is_past_deadline():
+                raise NotReadError(f"the database did not answer within {self._timeout_seconds:g} s") from None
             if _DAMAGED not in self.problems:
                 self.problems.append(_DAMAGED)
 
@@ -72,13 +72,13 @@ class Database:
                 columns_by_table[table] = (*columns_by_table.get(table, ()), column)
         return columns_by_table
 
-    def _is_overdue(self) -> bool:
+    def _is_past_deadline(self) -> bool:
         return time.monotonic() > self._deadline
 
 
 @contextlib.contextmanager
-def open_database(path: Path, seconds: float) -> Iterator[Database]:
-    """Open a database, and yield its tables. Raise OSError or NotReadError."""
+def open_database(path: Path, timeout_seconds: float) -> Iterator[Database]:
+    """Open a database, gzipped or not, and yield its tables. Raise OSError or NotReadError if it cannot be read."""
     with os.fdopen(open_file(str(path)), "rb") as stream:
         is_compressed = is_gzip(stream.read(2))
         stream.seek(0)
@@ -86,12 +86,12 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
             with temporary_file() as copy:
                 _decompress(stream, copy.stream)
                 with _connect(copy.add_name()) as connection:
-                    database = _create_database(connection, seconds, copy.stream)
+                    database = _create_database(connection, timeout_seconds, copy.stream)
                     copy.remove_name()  # SQLite has opened the file, and no longer needs its name
                     yield database
             return
         with _connect(str(path)) as connection:
-            database = _create_database(connection, seconds, stream)
+            database = _create_database(connection, timeout_seconds, stream)
             database.problems += _journal_problems(path)
             yield database
 
@@ -105,11 +105,11 @@ def _truncation_problems(stream: BinaryIO) -> list[Problem]:
     return [_TRUNCATED] if is_valid and os.fstat(stream.fileno()).st_size < stated_bytes else []
 
 
-def _create_database(connection: sqlite3.Connection, seconds: float, stream: BinaryIO) -> Database:
+def _create_database(connection: sqlite3.Connection, timeout_seconds: float, stream: BinaryIO) -> Database:
     problems = _truncation_problems(stream)
     message = f"the database is {'truncated' if problems else 'damaged'}: its tables cannot be listed; copy it again"
     try:
-        database = Database(connection, seconds)
+        database = Database(connection, timeout_seconds)
     except _ERRORS:
         raise NotReadError(message) from None
     if database.problems and not database.schema:
@@ -130,7 +130,7 @@ def _connect(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def _journal_problems(path: Path) -> list[Problem]:
-    """Return a problem for each journal beside the database."""
+    """Return a problem for each journal beside the database, because journals are not read."""
     journals = [path.with_name(path.name + ending) for ending in ("-wal", "-journal")]
     return [
         Problem("database", f"{journal.name} was not read: stop the profiler, or open the database once with sqlite3")

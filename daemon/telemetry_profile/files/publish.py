@@ -16,7 +16,7 @@ _SAFE_CHARACTERS = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 
 
 def publish(folder: Path, counts: StepCounts) -> Path:
-    """Write the counts to a file in the folder, and return its path. Raise OSError."""
+    """Write the counts to a file in the folder, and return the file's path. Raise OSError if the file cannot be written."""
     card = {counts.card.way: counts.card.value} if counts.card is not None else {}
     if "index" in card:
         card = {"index": int(card["index"])}  # type: ignore[dict-item]  # JSON allows both types
@@ -30,13 +30,13 @@ def publish(folder: Path, counts: StepCounts) -> Path:
         "flops": counts.flops,
         "seconds": {part.part: part.seconds for part in counts.seconds},
     }
-    # This name differs from that of the job's own file: replacing that file would reset the job's counters twice.
+    # The job may write its own file. Replacing that file would reset the job's counters twice, so this name differs.
     path = folder / f"profile-{_safe_name(counts.job_id)}-{_safe_name(counts.rank)}.json"
     named.replace(path, json.dumps(document).encode(), _FILE_MODE)
     return path
 
 
-# Pairs: (field of a split, name in `telemetry.steps/1`).
+# Pairs: (field of a split, name of the part in the document `telemetry.steps/1`).
 _PARTS = (
     ("compute_ns", "compute"),
     ("exposed_communication_ns", "communication"),
@@ -46,7 +46,7 @@ _PARTS = (
 
 
 def step_counts_of(member: Member, job_id: str) -> StepCounts | None:
-    """Return a rank's step counts, or None if it has no card or no complete steps."""
+    """Return a rank's step counts, or None if the card is unknown or no step is complete."""
     device = member.device
     steps = [step for step in device.steps if not (step.is_mean or step.is_cut)]
     card_name = _name_of_card(device.card)

@@ -1,4 +1,4 @@
-"""Finds files, recognises their formats, and reads each in its own process."""
+"""Finds files, recognises their formats, and reads each file in its own process."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from telemetry_profile.format_contract import (
 
 _SQLITE = b"SQLite format 3\0"
 _MAX_LINE_LENGTH = 1 << 20
-_DATABASE_SECONDS = 120.0
+_DATABASE_TIMEOUT_SECONDS = 120.0
 MAX_FILES, MAX_DEPTH = 20_000, 12
-# No valid file reaches these limits: reading 5 GB took 90 s of CPU time and 200 MiB.
+# No valid file reaches these limits: reading a file of 5 GB took 90 s of CPU time and 200 MiB of memory.
 MAX_CPU_SECONDS = 900
-MAX_BYTES = 4 << 30
-GROUP = "telemetry.profiles"
+MAX_MEMORY_BYTES = 4 << 30
+GROUP = "telemetry.profiles"  # of entry points
 _FORMAT_TYPES = (DatabaseFormat, UnsupportedFormat, TextFormat, TraceFormat)
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileFile:
-    """A file to read. `is_named` is false if the user named only its folder."""
+    """A file to read. `is_named` is whether the user named the file itself, not only a folder above it."""
 
     path: str
     display_name: str
@@ -60,7 +60,7 @@ class ProfileFile:
 
 
 def find_files(paths: Sequence[str]) -> list[ProfileFile]:
-    """Return all files in the given paths. Raise OSError."""
+    """Return the files with these paths, and all files below folders. Raise OSError if a path cannot be read."""
     files: dict[str, ProfileFile] = {}
     for path in paths:
         if Path(path).is_dir():
@@ -91,7 +91,7 @@ class BadFormatError(Exception):
 
 
 def installed_formats() -> tuple[ProfileFormat, ...]:
-    """Return all installed formats, ordered by name. Raise BadFormatError."""
+    """Return all installed formats, ordered by name. Raise BadFormatError for an entry point that is not a format."""
     profile_formats: list[ProfileFormat] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         profile_format = entry.load()
@@ -105,7 +105,7 @@ def installed_formats() -> tuple[ProfileFormat, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The content of one file, or the reason (`error`) why there is none."""
+    """The content of one file (`facts`), or the reason why the file was not read (`error`)."""
 
     file: ProfileFile
     facts: Facts | None = None
@@ -117,22 +117,22 @@ Read = Callable[[ProfileFile], Outcome]
 
 
 def read_all(files: Sequence[ProfileFile], read: Read, processes: int | None = None) -> Generator[Outcome, None, None]:
-    """Read each file in a process of its own, and yield the outcomes. Closing the generator kills the processes."""
+    """Read each file in its own process, and yield the outcomes. If the generator is closed, kill the processes."""
     waiting = deque(files)
-    running: dict[Connection, tuple[ProfileFile, BaseProcess]] = {}
+    running_by_connection: dict[Connection, tuple[ProfileFile, BaseProcess]] = {}
     process_limit = processes or len(os.sched_getaffinity(0))
     try:
-        while waiting or running:
-            while waiting and len(running) < process_limit:
+        while waiting or running_by_connection:
+            while waiting and len(running_by_connection) < process_limit:
                 file = waiting.popleft()
                 connection, process = _start_process(file, read)
-                running[connection] = file, process
-            for ready in wait(list(running)):
-                connection = next(candidate for candidate in running if candidate is ready)
-                yield _receive_outcome(connection, *running[connection])
-                running.pop(connection)
+                running_by_connection[connection] = file, process
+            for ready in wait(list(running_by_connection)):
+                connection = next(candidate for candidate in running_by_connection if candidate is ready)
+                yield _receive_outcome(connection, *running_by_connection[connection])
+                running_by_connection.pop(connection)
     finally:
-        for connection, (_, process) in running.items():
+        for connection, (_, process) in running_by_connection.items():
             process.kill()
             process.join()
             connection.close()
@@ -152,10 +152,10 @@ def _receive_outcome(connection: Connection, file: ProfileFile, process: BasePro
         outcome = connection.recv()
     connection.close()
     process.join()
-    return outcome or Outcome(file, error=_exit_message(process.exitcode))
+    return outcome or Outcome(file, error=_exit_error(process.exitcode))
 
 
-def _exit_message(status: int | None) -> str:
+def _exit_error(status: int | None) -> str:
     if status == -signal.SIGXCPU:
         return f"cannot be read: it took more than {MAX_CPU_SECONDS} s"
     if status == -signal.SIGKILL:
@@ -167,11 +167,11 @@ def _run_child(file: ProfileFile, read: Read, sender: Connection) -> None:
     # The parent handles Ctrl-C, and prints the results so far.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS + 5))
-    resource.setrlimit(resource.RLIMIT_DATA, (MAX_BYTES, MAX_BYTES))
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     try:
         outcome = read(file)
     except MemoryError:
-        outcome = Outcome(file, error=f"cannot be read: it needs more than {MAX_BYTES >> 30} GiB of memory")
+        outcome = Outcome(file, error=f"cannot be read: it needs more than {MAX_MEMORY_BYTES >> 30} GiB of memory")
     sender.send(outcome)
     sender.close()
 
@@ -193,7 +193,7 @@ def read_file(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Outcome:
     except NotReadError as failure:
         return Outcome(file, error=str(failure))
     if facts is None:
-        return Outcome(file, error=_unrecognised_message(clue, formats), is_recognised=False)
+        return Outcome(file, error=_unrecognised_error(clue, formats), is_recognised=False)
     if damage:
         facts = replace(facts, problems=(*facts.problems, Problem("", f"{damage}; the undamaged part is shown")))
     return Outcome(file, facts)
@@ -202,7 +202,7 @@ def read_file(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Outcome:
 def _read_database(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Facts | None:
     from telemetry_profile.files.database import open_database  # only databases need sqlite3
 
-    with open_database(Path(file.path), _DATABASE_SECONDS) as tables:
+    with open_database(Path(file.path), _DATABASE_TIMEOUT_SECONDS) as tables:
         for profile_format in formats:
             if isinstance(profile_format, DatabaseFormat) and profile_format.recognises(tables.schema):
                 facts = profile_format.read(tables)
@@ -233,7 +233,7 @@ def _read_trace_file(clue: Clue, content: _Content, formats: Sequence[ProfileFor
     return read_trace(content, clue, choose_reader)
 
 
-def _unrecognised_message(clue: Clue, formats: Sequence[ProfileFormat]) -> str:
+def _unrecognised_error(clue: Clue, formats: Sequence[ProfileFormat]) -> str:
     if not clue.head:
         return "is empty"
     readable = [profile_format.tool for profile_format in formats if not isinstance(profile_format, UnsupportedFormat)]
@@ -256,16 +256,16 @@ class _Content(io.BufferedReader):
 
     @property
     def damage(self) -> str:
-        """Return why decompression ended early, or "" if the content is complete."""
+        """Return why the gzipped content is incomplete, or "" if it is complete."""
         return "" if self._unpacked is None else self._unpacked.damage
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines without line endings, cut to a maximum length."""
+        """Yield the lines without their line endings, cut to a maximum length."""
         encoding = "utf-8-sig"
         while line := self.readline(_MAX_LINE_LENGTH):
             if not line.endswith(b"\n"):
                 self._skip_rest_of_line()
-                if self.damage:  # the last line is incomplete, and a number in it may be cut
+                if self.damage:  # the last line is incomplete, and may end within a number
                     return
             yield line.decode(encoding, "replace").rstrip("\r\n")
             encoding = "utf-8"

@@ -26,19 +26,19 @@ from telemetry_profile.format_contract import Clue, Device, Facts, TraceReader, 
 
 _MAX_EVENTS = 100_000_000
 MAX_EVENT_BYTES = 32 * 2**20  # real events are far smaller
-_MAX_KEY_BYTES = 2**20  # a key's value is skipped if it is larger
-_NOT_READ = object()
-_EVENTS = "traceEvents"
+_MAX_KEY_BYTES = 2**20  # a larger value of a key is skipped
+_UNREADABLE = object()
+_EVENTS_KEY = "traceEvents"
 _STRUCTURE = re.compile(rb"[\"\[\]{},]")
 _IN_STRING = re.compile(rb"[\"\\]")
 _EVENT_START_BYTES = 64  # enough bytes to recognise the start of the next event
 _MAX_KEYS = 1000
-_Key = tuple[str, Any]
+_KeyAndValue = tuple[str, Any]
 ChooseReader = Callable[[TraceSample], TraceReader | None]
 
 
 def read_trace(stream: BinaryIO, clue: Clue, choose: ChooseReader, block_bytes: int = BLOCK_BYTES) -> Facts | None:
-    """Return the content of a trace, or None if `choose` returns no reader."""
+    """Return the content of a trace, or None if `choose` returns None."""
     damage, keys, has_events = Damage(), dict[str, Any](), False
     reader: TraceReader | None = None
     for member in trace_members(Window(stream, damage, block_bytes), damage):
@@ -56,7 +56,7 @@ def read_trace(stream: BinaryIO, clue: Clue, choose: ChooseReader, block_bytes: 
 
 
 def _start_reader(choose: ChooseReader, sample: TraceSample) -> TraceReader | None:
-    """Choose a reader, and pass the first keys to it."""
+    """Choose a reader, and pass it the keys that were read so far."""
     reader = choose(sample)
     if reader is not None:
         for name, value in sample.keys.items():
@@ -65,7 +65,7 @@ def _start_reader(choose: ChooseReader, sample: TraceSample) -> TraceReader | No
 
 
 def _pass_key(name: str, value: Any, keys: dict[str, Any], reader: TraceReader | None) -> None:
-    """Pass a key to the reader, or keep it in `keys` while no reader is chosen."""
+    """Pass a key to the reader. If none was chosen yet, store the key in `keys`."""
     if reader is not None:
         reader.read_key(name, value)
     elif len(keys) < _MAX_KEYS:
@@ -82,21 +82,21 @@ def _problems_of(damage: Damage) -> tuple[Problem, ...]:
 
 
 def _with_problems(facts: Facts, problems: Sequence[Problem]) -> Facts:
-    """Add the problems. If there are any, drop the values that depend on missing events."""
+    """Return the facts with these problems. If there are any, drop the values that depend on missing events."""
     if not problems:
         return facts
-    devices = tuple(_incomplete_device(device) for device in facts.devices)
+    devices = tuple(_without_uncertain_values(device) for device in facts.devices)
     return replace(facts, devices=devices, problems=(*facts.problems, *problems))
 
 
-def _incomplete_device(device: Device) -> Device:
+def _without_uncertain_values(device: Device) -> Device:
     device = device.without("exposed_communication_ns", "exposed_copy_ns", "idle_ns")
     flops = device.flops and replace(device.flops, per_step=None, per_second=None)
     return replace(device, steps=tuple(replace(step, is_cut=True) for step in device.steps), flops=flops)
 
 
-def trace_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
-    """Yield the keys and events of a trace."""
+def trace_members(window: Window, damage: Damage) -> Iterator[_KeyAndValue | list[Event]]:
+    """Yield the keys of a trace as (name, value), and the events in blocks."""
     window.read_more()
     window.data = window.data.removeprefix(b"\xef\xbb\xbf")
     opening = window.peek()
@@ -107,7 +107,7 @@ def trace_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]
         yield from _read_events(window, damage)
 
 
-def _read_object_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
+def _read_object_members(window: Window, damage: Damage) -> Iterator[_KeyAndValue | list[Event]]:
     while True:
         try:
             yield from _remaining_members(window, damage)
@@ -115,12 +115,12 @@ def _read_object_members(window: Window, damage: Damage) -> Iterator[_Key | list
             damage.is_cut = True
         except MalformedError:
             damage.is_cut = True
-            if _seek(window, b'"%b"' % _EVENTS.encode()):
+            if _skip_to(window, b'"%b"' % _EVENTS_KEY.encode()):
                 continue
         return
 
 
-def _remaining_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
+def _remaining_members(window: Window, damage: Damage) -> Iterator[_KeyAndValue | list[Event]]:
     while (char := window.peek(b",")) != b"}":
         yield from _read_member(_read_member_name(char, window), window, damage)
 
@@ -134,14 +134,14 @@ def _read_member_name(first: bytes, window: Window) -> str:
     return name
 
 
-def _read_member(name: str, window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
+def _read_member(name: str, window: Window, damage: Damage) -> Iterator[_KeyAndValue | list[Event]]:
     if window.peek() != b":":
         raise MalformedError
     window.consume(1)
-    if window.peek() == b"[" and name == _EVENTS:
+    if window.peek() == b"[" and name == _EVENTS_KEY:
         window.consume(1)
         yield from _read_events(window, damage)
-    elif (value := _read_value(window)) is not _NOT_READ:
+    elif (value := _read_value(window)) is not _UNREADABLE:
         yield name, value
     else:
         _skip_value(window)
@@ -162,7 +162,7 @@ def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
                 window.peek()
                 window.consume(1)
         else:
-            events, is_last = _read_stray_events(window, damage)
+            events, is_last = _read_events_singly(window, damage)
         count += len(events)
         yield events
         if is_last or (window.has_ended and damage.is_cut):
@@ -170,12 +170,12 @@ def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
     damage.is_cut = True
 
 
-def _read_stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
-    """Decode events one by one. Return the events, and whether the list ends with them."""
+def _read_events_singly(window: Window, damage: Damage) -> tuple[list[Event], bool]:
+    """Decode events one by one, without unreadable events. Return the events, and whether the list has ended."""
     text = _text(window.data)
     decoded = decode_singly(text)
     window.data = _bytes(text[decoded.consumed :])
-    damage.unreadable_events += decoded.lost
+    damage.unreadable_events += decoded.unreadable
     if not decoded.is_last:
         if window.has_ended:
             damage.is_cut = True
@@ -191,18 +191,18 @@ def _skip_event(window: Window) -> None:
 
 
 def _read_value(window: Window) -> Any:
-    """Return the next value, or `_NOT_READ` if it cannot be decoded."""
+    """Return the next value, or `_UNREADABLE` if the value cannot be decoded."""
     while True:
         text = _text(window.data[:_MAX_KEY_BYTES])
         try:
             value, end = value_at(text, 0)
         except IncompleteError:
             if len(window.data) >= _MAX_KEY_BYTES:
-                return _NOT_READ
+                return _UNREADABLE
             if not window.read_more():
                 raise
         except UnreadableError:
-            return _NOT_READ
+            return _UNREADABLE
         else:
             if end + NEAR_THE_END > len(text) and window.read_more():  # the value may continue in the next block
                 continue
@@ -238,8 +238,8 @@ def _structural_characters(window: Window) -> Iterator[tuple[int, bytes]]:
             yield match.start(), match[0]
 
 
-def _seek(window: Window, pattern: bytes) -> bool:
-    """Advance the window to these bytes, and return whether they were found."""
+def _skip_to(window: Window, pattern: bytes) -> bool:
+    """Skip the bytes before the pattern, and return whether the pattern was found."""
     while (position := window.data.find(pattern)) < 0:
         window.consume(max(0, len(window.data) - len(pattern)))
         if not window.read_more():
@@ -249,7 +249,7 @@ def _seek(window: Window, pattern: bytes) -> bool:
 
 
 def _text(data: bytes) -> str:
-    """Decode bytes to text that `_bytes` converts back to the same bytes."""
+    """Decode bytes, which may be invalid UTF-8, so that `_bytes` returns the same bytes."""
     return data.decode("utf-8", "surrogateescape")
 
 

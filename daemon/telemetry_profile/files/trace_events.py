@@ -1,4 +1,4 @@
-"""Decodes trace events in blocks or, after damage, singly."""
+"""Decodes the events of a trace in blocks or, if a block is damaged, one by one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from telemetry_profile.facts.printed_numbers import US, nanoseconds
 from telemetry_profile.format_contract import NotReadError
 
 BLOCK_BYTES = 4 * 2**20
-_SCALES = (1000, 100, 10, 1)  # for microseconds with 0 to 3 decimals: the nanoseconds in one unit of the last digit
+_NS_BY_DECIMALS = (1000, 100, 10, 1)  # the nanoseconds of 1 in the last digit, for microseconds with 0 to 3 decimals
 _SAFE_DIGITS = 20  # enough for Unix time in nanoseconds, and below the limit of int()
 _PIECE_BYTES = 2**17
 _EMPTY = msgspec.Raw(b"")
-_SPACE = b" \t\r\n"
+_WHITESPACE = b" \t\r\n"
 _POSSIBLE_END = re.compile(rb"\}(?=\s*(,\s*\{\s*[\"}]|\]))")
 _LAST_PART_BYTES = 64 * 2**10
-_MAX_TRIES = 3
+_MAX_ATTEMPTS = 3
 _READ_ERRORS = (OSError, EOFError, zlib.error, NotReadError)
 NEAR_THE_END = 16  # if decoding fails this close to the end, the value is truncated
 
@@ -46,7 +46,7 @@ class Event(msgspec.Struct, gc=False):
     encoded_args: msgspec.Raw = msgspec.field(name="args", default=_EMPTY)
 
     def begin_ns(self) -> int | None:
-        """Return the exact start in nanoseconds."""
+        """Return the exact start in nanoseconds, or None if it is not a number."""
         return _from_microseconds(self.ts)
 
     def length_ns(self) -> int | None:
@@ -62,7 +62,7 @@ class Event(msgspec.Struct, gc=False):
         return arguments if isinstance(arguments, dict) else {}
 
     def correlation(self) -> int | None:
-        """Return the correlation ID, which links a launch to its work."""
+        """Return the correlation ID, which links a launch to the launched work, or None."""
         match = _CORRELATION.search(self.encoded_args)
         return int(match[1]) if match else None
 
@@ -86,13 +86,13 @@ class Window:
         self.has_ended = False
 
     def read_more(self) -> bool:
-        """Read another block, and return whether there was one."""
+        """Read a block from the stream into the window. Return False at the end of the stream."""
         pieces = [] if self.has_ended else list(self._read_pieces())
         self.data = b"".join((self.data, *pieces))
         return bool(pieces)
 
     def _read_pieces(self) -> Iterator[bytes]:
-        """Yield small pieces, so that the data before an error is not lost."""
+        """Yield a block in small pieces, so that the data before a read error is not lost."""
         read_piece, read_bytes = getattr(self._stream, "read1", self._stream.read), 0
         while read_bytes < self._block_bytes:
             try:
@@ -106,13 +106,13 @@ class Window:
             yield piece
 
     def consume(self, count: int) -> None:
-        """Drop this many bytes."""
+        """Drop this many bytes from the start of the window."""
         self.data = self.data[count:]
 
     def peek(self, skipped: bytes = b"") -> bytes:
-        """Skip whitespace and the given bytes, and return the next byte without consuming it."""
+        """Skip whitespace and the given bytes. Return the next byte, which stays in the window, or b"" at the end."""
         while True:
-            self.data = self.data.lstrip(_SPACE + skipped)
+            self.data = self.data.lstrip(_WHITESPACE + skipped)
             if self.data or not self.read_more():
                 return self.data[:1]
 
@@ -130,10 +130,10 @@ class Block:
 
 
 def next_block(window: Window) -> Block | None:
-    """Decode the events at the start of the window, or return None if they are damaged."""
+    """Decode the complete events at the start of the window. Return None if one is damaged or none is complete."""
     data = window.data
     for attempt, match in enumerate(_possible_ends(data)):
-        if attempt == _MAX_TRIES:
+        if attempt == _MAX_ATTEMPTS:
             return None
         try:
             events = _DECODER.decode(b"[%b]" % data[: match.end()])
@@ -146,7 +146,7 @@ def next_block(window: Window) -> Block | None:
 
 
 def _possible_ends(data: bytes) -> Iterator[re.Match[bytes]]:
-    """Yield each position where an event may end, from the last to the first."""
+    """Yield a match for each position where an event may end, from the last to the first."""
     last_part_start = max(0, len(data) - _LAST_PART_BYTES)
     yield from reversed(list(_POSSIBLE_END.finditer(data, last_part_start)))
     yield from reversed(list(_POSSIBLE_END.finditer(data, 0, last_part_start)))
@@ -157,8 +157,8 @@ def _from_microseconds(raw: msgspec.Raw) -> int | None:
     printed = str(memoryview(raw), "ascii", "replace").strip('"')
     whole, _, decimals = printed.partition(".")
     digits = whole + decimals
-    if len(decimals) < len(_SCALES) and len(digits) < _SAFE_DIGITS and digits.isdigit():  # usual, and faster
-        return int(digits) * _SCALES[len(decimals)]
+    if len(decimals) < len(_NS_BY_DECIMALS) and len(digits) < _SAFE_DIGITS and digits.isdigit():  # usual, and faster
+        return int(digits) * _NS_BY_DECIMALS[len(decimals)]
     return nanoseconds(printed, US)
 
 
@@ -176,16 +176,16 @@ class UnreadableError(MalformedError):
 
 @dataclass(slots=True)
 class SingleEvents:
-    """Events that were decoded one by one. `consumed` counts characters."""
+    """Events that were decoded one by one. `consumed` counts characters, and `unreadable` counts skipped events."""
 
     events: list[Event]
     consumed: int = 0
-    lost: int = 0
+    unreadable: int = 0
     is_last: bool = False
 
 
 def decode_singly(text: str) -> SingleEvents:
-    """Decode events one by one. `text` must begin with an event."""
+    """Decode events one by one, up to an incomplete event or the end of the list. `text` must begin with an event."""
     decoded = SingleEvents([])
     while True:
         decoded.consumed = _skip_pattern(_SEPARATORS, text, decoded.consumed)
@@ -202,16 +202,16 @@ def decode_singly(text: str) -> SingleEvents:
 
 
 def _value_or_none(text: str, start: int) -> tuple[Any, int]:
-    """Return (value, end) for the value at `start`. The value is None if it is unreadable."""
+    """Return (value, end) for the value at `start`, with None for an unreadable value. Raise IncompleteError."""
     try:
         return value_at(text, start)
     except UnreadableError:
-        return None, _end_of_value(text, start)
+        return None, _value_end(text, start)
     except MalformedError:
         return None, next_event_start(text, start)
 
 
-def _end_of_value(text: str, start: int) -> int:
+def _value_end(text: str, start: int) -> int:
     depth = 0
     for match in _STRING_OR_BRACKET.finditer(text, start):
         depth += (match[0] in "[{") - (match[0] in "]}")
@@ -221,7 +221,7 @@ def _end_of_value(text: str, start: int) -> int:
 
 
 def next_event_start(text: str, start: int) -> int:
-    """Return where the next event after a damaged event probably starts."""
+    """Return the position where the next event probably starts, or the text's length if there is none."""
     match = _NEXT_EVENT.search(text, start)
     return match.end() if match else len(text)
 
@@ -235,7 +235,7 @@ def _add_event(decoded: SingleEvents, value: object) -> None:
     if isinstance(value, dict):
         decoded.events.append(_to_event(value))
     else:
-        decoded.lost += 1
+        decoded.unreadable += 1
 
 
 def _to_event(value: dict[str, Any]) -> Event:
@@ -265,7 +265,7 @@ def _encoded(value: object) -> msgspec.Raw:
 
 
 class _PrintedNumber(float):
-    """A number that keeps the text from which it was parsed."""
+    """A number with the text from which it was parsed."""
 
     text: str
 
@@ -275,13 +275,13 @@ class _PrintedNumber(float):
         return number
 
 
-_STRAY_DECODER = json.JSONDecoder(parse_float=_PrintedNumber, parse_constant=lambda _name: None)
+_SINGLE_DECODER = json.JSONDecoder(parse_float=_PrintedNumber, parse_constant=lambda _name: None)
 
 
 def value_at(text: str, start: int) -> tuple[Any, int]:
     """Return (value, end) for the value at `start`. Raise IncompleteError or MalformedError."""
     try:
-        return _STRAY_DECODER.raw_decode(text, start)
+        return _SINGLE_DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
         if error.pos >= len(text) - NEAR_THE_END or error.msg.startswith("Unterminated string"):
             raise IncompleteError from None
