@@ -32,24 +32,24 @@ from telemetry_profile.format_contract import (
 )
 
 _TOOL = "Ascend profiler"
-_TIME, _BANDWIDTH = "Communication Time Info", "Communication Bandwidth Info"
-_MATRIX_MARKS = ("Transport Type", "Transit Size(MB)", "Transit Time(ms)")
+_TIMES_KEY, _BANDWIDTH_KEY = "Communication Time Info", "Communication Bandwidth Info"
+_MATRIX_KEYS = ("Transport Type", "Transit Size(MB)", "Transit Time(ms)")
 _MEGABYTE = 10**6
-_SUM_OF_KINDS = "SDMA"  # the sum of HCCS, PCIE and SIO
-_KINDS = frozenset({"HCCS", "HCCS_SW", "PCIE", "RDMA", "ROCE", "STANDARD_ROCE", "SIO", "UB", _SUM_OF_KINDS})
+_SUM_OF_TRANSPORTS = "SDMA"  # the sum of HCCS, PCIE and SIO
+_TRANSPORTS = frozenset({"HCCS", "HCCS_SW", "PCIE", "RDMA", "ROCE", "STANDARD_ROCE", "SIO", "UB", _SUM_OF_TRANSPORTS})
 # Matches repeated values: the sum of a group, and calls that another entry of the matrix already includes.
 _REPEATS = re.compile(r"Total Op Info(@|\Z)|[-_](top|middle|bottom)\d*(@|\Z)")
 # Matches the end of a name with a call number, such as hcom_allReduce__445_0_1.
-_CALL = re.compile(r"(__\d+)?(_\d+)*\Z")
-_STEP = re.compile(r"step\s*(\d{1,18})\Z", re.IGNORECASE)
-_ENDS = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
-_RANK = re.compile(r"\d{1,6}\Z")
-_MAX_MIB, _MAX_SIDE_MIB, _MAX_NODES, _MAX_RANK = 256, 16, 100_000, 10**6 - 1
+_CALL_NUMBER = re.compile(r"(__\d+)?(_\d+)*\Z")
+_STEP_KEY = re.compile(r"step\s*(\d{1,18})\Z", re.IGNORECASE)
+_RANK_PAIR = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
+_RANK_KEY = re.compile(r"\d{1,6}\Z")
+_MAX_MIB, _MAX_INFO_MIB, _MAX_NODES, _MAX_RANK = 256, 16, 100_000, 10**6 - 1
 _CLOCK_KEYS = {"collectionTimeBegin", "clockMonotonicRaw"}
 _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
-_NAMED_RANK = re.compile(r"profiler_info_(\d{1,6})\.json\Z")
+_RANK_IN_NAME = re.compile(r"profiler_info_(\d{1,6})\.json\Z")
 # These files do not show how time was spent.
-_IGNORED = re.compile(
+_IGNORED_NAMES = re.compile(
     r"(end_info\.\d+|(\w+_)?timeline_summary(_\d+)*\.json|step_trace_point_info\w*\.json|minddata_cpu_utilization_\d+\.json"
     r"|parallel_strategy_\d+\.json|pipeline_profiling_\d+\.json|flops_(scope_)?\d+\.(json|txt)|dataset_iterator_profiling_\d+\.txt"
     r"|device_queue_profiling_\d+\.txt|minddata_aicpu_\d+\.txt|memory_record\.csv|operator_memory\.csv|profiler_metadata\.json"
@@ -62,7 +62,7 @@ _IGNORED = re.compile(
 def _recognises_communication(clue: Clue) -> bool:
     text = clue.text
     return text.lstrip().startswith("{") and (
-        f'"{_TIME}"' in text or all(f'"{mark}"' in text for mark in _MATRIX_MARKS)
+        f'"{_TIMES_KEY}"' in text or all(f'"{mark}"' in text for mark in _MATRIX_KEYS)
     )
 
 
@@ -70,25 +70,25 @@ def _recognises_communication(clue: Clue) -> bool:
 class _RankSums:
     kernels: dict[str, Kernel] = field(default_factory=dict)
     waits: dict[str, int] = field(default_factory=dict)
-    calls: list[tuple[int, int, int]] = field(default_factory=list)
+    calls: list[tuple[int, int, int]] = field(default_factory=list)  # start, length and wait of each call
 
-    def add(self, name: str, step: str, times: Mapping[str, Any], elapsed: int) -> None:
-        """Add a collective. If its step is unknown, store its start and wait time, too."""
-        collective, previous = Kernel(name, "communication", 1, elapsed, elapsed), self.kernels.get(name)
+    def add(self, name: str, step: str, times: Mapping[str, Any], elapsed_ns: int) -> None:
+        """Add a call of a collective. If the step is unknown, also store the start and the wait in `calls`."""
+        collective, previous = Kernel(name, "communication", 1, elapsed_ns, elapsed_ns), self.kernels.get(name)
         self.kernels[name] = collective if previous is None else previous.plus(collective)
-        begin, wait_ns = _number(times, "Start Timestamp(us)", 1e17), _ns(times, "Wait Time(ms)")
+        begin, wait_ns = _number(times, "Start Timestamp(us)", 1e17), _ms_as_ns(times, "Wait Time(ms)")
         if wait_ns is not None:
             self.waits[step] = self.waits.get(step, 0) + wait_ns
         if begin is not None and wait_ns is not None and not step:
-            self.calls.append((round(begin * US), elapsed, wait_ns))
+            self.calls.append((round(begin * US), elapsed_ns, wait_ns))
 
     def first_collective(self) -> FirstCollective | None:
         """Return the first collective if it is unusually long."""
-        index = index_of_long_first([begin for begin, _, _ in self.calls], [elapsed for _, elapsed, _ in self.calls])
+        index = index_of_long_first([begin for begin, _, _ in self.calls], [length for _, length, _ in self.calls])
         if index is None:
             return None
-        _, elapsed, waited = self.calls[index]
-        return FirstCollective(elapsed, Split(wait_ns=self.waits[""] - waited))
+        _, elapsed_ns, waited_ns = self.calls[index]
+        return FirstCollective(elapsed_ns, Split(wait_ns=self.waits[""] - waited_ns))
 
 
 @dataclass(slots=True)
@@ -99,59 +99,60 @@ class _Communication:
 
 def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
     content = _Communication()
-    for keys, values in _iter_operations(_read_document(lines, _MAX_MIB), ()):
-        if _TIME in values:
+    for keys, values in _operations(_read_document(lines, _MAX_MIB), ()):
+        if _TIMES_KEY in values:
             _add_times(keys, values, content)
         else:
             _add_matrix_link(keys, values, content)
-    devices = tuple(_device(rank, sums) for rank, sums in sorted(content.ranks.items(), key=lambda item: item[0] or 0))
+    sorted_ranks = sorted(content.ranks.items(), key=lambda item: item[0] or 0)
+    devices = tuple(_device_of(rank, sums) for rank, sums in sorted_ranks)
     return Facts("ascend-communication", _TOOL, devices=devices, links=content.links.links())
 
 
-def _iter_operations(node: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Yield the keys and the values of each operation."""
+def _operations(node: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Yield the values of each operation, with the keys that lead to them in the nested document."""
     if not isinstance(node, dict) or len(keys) > 6 or (keys and _REPEATS.search(keys[-1])):
         return
-    if _TIME in node or "Transport Type" in node:
+    if _TIMES_KEY in node or "Transport Type" in node:
         yield keys, node
         return
     for key, value in node.items():
-        yield from _iter_operations(value, (*keys, str(key)))
+        yield from _operations(value, (*keys, str(key)))
 
 
 def _add_times(keys: tuple[str, ...], values: Mapping[str, Any], communication: _Communication) -> None:
-    times = values[_TIME]
-    elapsed = _ns(times, "Elapse Time(ms)")
-    if elapsed is None:
+    times = values[_TIMES_KEY]
+    elapsed_ns = _ms_as_ns(times, "Elapse Time(ms)")
+    if elapsed_ns is None:
         return
     # If the file covers all ranks, the innermost key is the rank. Otherwise, it is the operation.
-    is_ranked = len(keys) > 1 and bool(_RANK.match(keys[-1]))
-    rank = communication.ranks.setdefault(int(keys[-1]) if is_ranked else None, _RankSums())
-    step = next((match[1] for key in keys if (match := _STEP.match(key))), "")
-    rank.add(_collective_name(keys[-2 if is_ranked else -1]), step, times, elapsed)
-    _add_transports(values.get(_BANDWIDTH), keys[-1] if is_ranked else "", communication)
+    has_rank_key = len(keys) > 1 and bool(_RANK_KEY.match(keys[-1]))
+    rank = communication.ranks.setdefault(int(keys[-1]) if has_rank_key else None, _RankSums())
+    step = next((match[1] for key in keys if (match := _STEP_KEY.match(key))), "")
+    rank.add(_collective_name(keys[-2 if has_rank_key else -1]), step, times, elapsed_ns)
+    _add_transports(values.get(_BANDWIDTH_KEY), keys[-1] if has_rank_key else "", communication)
 
 
 def _collective_name(printed: str) -> str:
-    """Return a collective's name without parts that may contain a node's address."""
-    return _CALL.sub("", printed.partition("@")[0])[:MAX_NAME_CHARACTERS] or "collective"
+    """Return a collective's name without the call number, and without parts that may contain a node's address."""
+    return _CALL_NUMBER.sub("", printed.partition("@")[0])[:MAX_NAME_CHARACTERS] or "collective"
 
 
 def _add_transports(transports: Any, rank: str, communication: _Communication) -> None:
     for transport, values in transports.items() if isinstance(transports, dict) else ():
-        if transport in _KINDS and transport != _SUM_OF_KINDS:
+        if transport in _TRANSPORTS and transport != _SUM_OF_TRANSPORTS:
             _add_link(communication.links, transport, rank or THIS_RANK, "all", values)
 
 
 def _add_matrix_link(keys: tuple[str, ...], values: Mapping[str, Any], communication: _Communication) -> None:
-    ends, kind = _ENDS.match(keys[-1]) if keys else None, values["Transport Type"]
-    if ends is not None and ends[1] != ends[2] and isinstance(kind, str) and kind in _KINDS:
+    ends, kind = _RANK_PAIR.match(keys[-1]) if keys else None, values["Transport Type"]
+    if ends is not None and ends[1] != ends[2] and isinstance(kind, str) and kind in _TRANSPORTS:
         is_job_wide = not keys[0].lower().startswith("step")
         _add_link(communication.links, kind if is_job_wide else f"{kind} in a group", ends[1], ends[2], values)
 
 
 def _add_link(links: LinkSums, transport: str, source: str, target: str, values: Any) -> None:
-    time, size = _ns(values, "Transit Time(ms)"), _number(values, "Transit Size(MB)")
+    time, size = _ms_as_ns(values, "Transit Time(ms)"), _number(values, "Transit Size(MB)")
     if size:
         links.add(transport, source, target, round(size * _MEGABYTE), time)
 
@@ -161,12 +162,12 @@ def _number(values: Any, key: str, limit: float = 1e12) -> float | None:
     return float(value) if isinstance(value, int | float) and 0 <= value < limit else None
 
 
-def _ns(values: Any, key: str) -> int | None:
+def _ms_as_ns(values: Any, key: str) -> int | None:
     value = _number(values, key)
     return None if value is None else round(value * MS)
 
 
-def _device(rank: int | None, rank_sums: _RankSums) -> Device:
+def _device_of(rank: int | None, rank_sums: _RankSums) -> Device:
     steps = tuple(Step(f"step {step}", Split(wait_ns=wait_ns)) for step, wait_ns in rank_sums.waits.items() if step)
     return Device(
         rank=rank,
@@ -187,7 +188,7 @@ def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
     unix_ns = nanoseconds(str(document.get("collectionTimeBegin", "")), US)
     boot_ns = nanoseconds(str(document.get("clockMonotonicRaw", "")), NS)
     offset_ns = None if unix_ns is None or boot_ns is None else unix_ns - boot_ns
-    return Facts("ascend-clock", _TOOL, devices=_device_of_folder(clue, None), boot_to_unix_ns=offset_ns)
+    return Facts("ascend-clock", _TOOL, devices=_devices_of_folder(clue, None), boot_to_unix_ns=offset_ns)
 
 
 def _recognises_info(clue: Clue) -> bool:
@@ -195,7 +196,7 @@ def _recognises_info(clue: Clue) -> bool:
     text = clue.text
     if not text.lstrip().startswith("{") or '"traceEvents"' in text:
         return False
-    return bool(_NAMED_RANK.search(clue.name)) or '"DeviceInfo"' in text or '"server_list"' in text
+    return bool(_RANK_IN_NAME.search(clue.name)) or '"DeviceInfo"' in text or '"server_list"' in text
 
 
 def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
@@ -203,9 +204,9 @@ def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
     if "server_list" in document:
         return _read_rank_table(document)
     rank, size = (whole_number(document.get(key), _MAX_RANK) for key in ("rank_id", "rank_size"))
-    if rank is None and (match := _NAMED_RANK.search(clue.name)):
+    if rank is None and (match := _RANK_IN_NAME.search(clue.name)):
         rank = int(match[1])
-    return Facts("ascend-info", _TOOL, job_ranks=size or None, devices=_device_of_folder(clue, rank))
+    return Facts("ascend-info", _TOOL, job_ranks=size or None, devices=_devices_of_folder(clue, rank))
 
 
 def _read_rank_table(document: dict[str, Any]) -> Facts:
@@ -244,13 +245,13 @@ def _read_nodes(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _read_object(lines: Iterable[str]) -> dict[str, Any]:
-    """Return the JSON object in a file, or {} for other JSON. Raise NotReadError if the file is damaged."""
-    document = _read_document(lines, _MAX_SIDE_MIB)
+    """Return the JSON object in a file, or {} for other JSON. Raise NotReadError if the JSON is damaged or too large."""
+    document = _read_document(lines, _MAX_INFO_MIB)
     return document if isinstance(document, dict) else {}
 
 
-def _device_of_folder(clue: Clue, rank: int | None) -> tuple[Device, ...]:
-    """Return the device whose folder contains the file, or () if it is unknown."""
+def _devices_of_folder(clue: Clue, rank: int | None) -> tuple[Device, ...]:
+    """Return the device with this rank in whose folder the file is, or () if rank and folder are unknown."""
     folder_match = _DEVICE_FOLDER.match(clue.folders[-1]) if clue.folders else None
     index = int(folder_match[1]) if folder_match else None
     return () if rank is None and index is None else (Device(Card(index=index), rank=rank),)
@@ -284,6 +285,6 @@ NODES = TextFormat("ascend-nodes", _TOOL, lambda clue: clue.name == "host_ips_ma
 OTHER = TextFormat(
     "ascend-other",
     _TOOL,
-    lambda clue: bool(_IGNORED.match(clue.name)),
+    lambda clue: bool(_IGNORED_NAMES.match(clue.name)),
     lambda _clue, _lines: Facts("ascend-other", _TOOL),
 )

@@ -30,14 +30,14 @@ _TOOL = "Ascend profiler"
 # Pairs: (heading in torch_npu's kernel_details.csv, heading in msprof's op_summary.csv).
 _TYPE, _NAME, _CORE = ("Type", "OP Type"), ("Name", "Op Name"), ("Accelerator Core", "Task Type")
 _BEGIN, _LENGTH = ("Start Time(us)", "Task Start Time(us)"), ("Duration(us)", "Task Duration(us)")
-_SUM_HEADINGS = headings_predicate("OP Type", "Count", "Total Time(us)")
-_CALL_HEADINGS = headings_predicate("API Name", "Time(us)", "Count")
+_is_kernel_sum_heading = headings_predicate("OP Type", "Count", "Total Time(us)")
+_is_call_heading = headings_predicate("API Name", "Time(us)", "Count")
 _COMMUNICATION_CORES = frozenset({"HCCL", "COMMUNICATION"})
-_UNIX_SINCE_NS = 10**9 * S  # the year 2001; smaller times count from the boot of the node
-_STEP_HEADINGS = headings_predicate("Step", "Computing", "Communication", "Free")
+_MIN_UNIX_NS = 10**9 * S  # in 2001; smaller times count from the boot of the node
+_is_step_heading = headings_predicate("Step", "Computing", "Communication", "Free")
 _EXPOSED = "Communication(Not Overlapped)"
 _ITERATION, _ITERATION_LENGTH = "Iteration ID", "Iteration Time(us)"
-_ITERATION_HEADINGS = headings_predicate(_ITERATION, _ITERATION_LENGTH)
+_is_iteration_heading = headings_predicate(_ITERATION, _ITERATION_LENGTH)
 _DATA_WAIT = "Data Aug Bound(us)"  # the time between two iterations
 _STEP_TABLES = ("ClusterStepTraceTime", "StepTraceTime")
 _STEP_COLUMNS = (
@@ -70,11 +70,11 @@ def _read_tasks(_clue: Clue, lines: Iterable[str]) -> Facts:
         timeline.set_card(index, Card(index))
         timeline.add(
             index, _work_of_task(_first_cell(row, _CORE), name), cell_ns(_first_cell(row, _BEGIN), US), cell_ns(_first_cell(row, _LENGTH), US), name,
-            block=_core_count(_first_cell(row, ("Block Dim", "Block Num"))),
+            block=_core_count_text(_first_cell(row, ("Block Dim", "Block Num"))),
         )  # fmt: skip
     # The files contain only operators, so copies and idle time are unknown.
     devices = tuple(device.without("copy_ns", "exposed_copy_ns", "idle_ns") for device in timeline.devices())
-    is_unix = any((device.begin_ns or 0) >= _UNIX_SINCE_NS for device in devices)
+    is_unix = any((device.begin_ns or 0) >= _MIN_UNIX_NS for device in devices)
     return Facts(
         "ascend-runs",
         _TOOL,
@@ -90,7 +90,7 @@ def _work_of_task(core: str, name: str) -> Work:
 
 
 def _is_sum_heading(cells: Sequence[str]) -> bool:
-    return _SUM_HEADINGS(cells) or _CALL_HEADINGS(cells)
+    return _is_kernel_sum_heading(cells) or _is_call_heading(cells)
 
 
 def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
@@ -120,20 +120,20 @@ def _first_cell(row: Mapping[str, str], names: Sequence[str]) -> str:
     return next((row[name] for name in names if name in row), "")
 
 
-def _core_count(printed: str) -> str:
+def _core_count_text(printed: str) -> str:
     """Return the number of cores as printed, or "" if it is 0."""
     return printed if parse_count(printed) else ""
 
 
 class _StepsOfRanks:
-    """Collects the steps of each rank and card."""
+    """The steps of each rank and card."""
 
     def __init__(self) -> None:
         self._whole_splits: dict[tuple[int | None, int | None], Split] = {}
         self._steps: dict[tuple[int | None, int | None], list[Step]] = {}
 
     def add(self, rank: int | None, card: int | None, step: str, split: Split) -> None:
-        """Add a row. A row without a step covers the whole time."""
+        """Add how a rank spent a step. If `step` is empty, the split covers the whole time."""
         steps = self._steps.setdefault((rank, card), [])
         if step:
             steps.append(Step(f"step {step}", split))
@@ -150,7 +150,7 @@ class _StepsOfRanks:
         return len({rank for rank, _ in self._steps if rank is not None}) or None
 
 
-def _split(compute: int | None, communication: int | None, exposed: int | None, free: int | None) -> Split | None:
+def _split_of(compute: int | None, communication: int | None, exposed: int | None, free: int | None) -> Split | None:
     if compute is None or communication is None or free is None:
         return None
     span = None if exposed is None else compute + exposed + free
@@ -158,13 +158,13 @@ def _split(compute: int | None, communication: int | None, exposed: int | None, 
 
 
 def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
-    rows, ranks = CsvRows(lines, _STEP_HEADINGS), _StepsOfRanks()
+    rows, ranks = CsvRows(lines, _is_step_heading), _StepsOfRanks()
     for row in rows:
-        if row.get("Type", "rank") != "rank":  # a stage: its ranks have their own rows
+        if row.get("Type", "rank") != "rank":  # skip stages, because their ranks have their own rows
             continue
         step, exposed = row["Step"], cell_ns(row.get(_EXPOSED, ""), US)
         compute, communication, free = (cell_ns(row[name], US) for name in ("Computing", "Communication", "Free"))
-        split = _split(compute, communication, exposed, free)
+        split = _split_of(compute, communication, exposed, free)
         if split is None or (step and parse_count(step) is None):
             rows.count_damaged_row()
         else:
@@ -174,7 +174,7 @@ def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 def _read_iterations(_clue: Clue, lines: Iterable[str]) -> Facts:
     """Read each iteration as a step that includes the wait for data before it."""
-    rows = CsvRows(lines, _ITERATION_HEADINGS)
+    rows = CsvRows(lines, _is_iteration_heading)
     steps_by_device: dict[int | None, list[Step]] = {}
     for row in rows:
         length = cell_ns(row[_ITERATION_LENGTH], US)
@@ -196,26 +196,26 @@ def _read_analysis(tables: Tables) -> Facts:
     ranks, links = _StepsOfRanks(), LinkSums()
     for table in _STEP_TABLES:
         for step, kind, rank, card, *times in records(tables, table, _STEP_COLUMNS):
-            split = _split(*(_scaled(time, US) for time in times))
+            split = _split_of(*(_scale(time, US) for time in times))
             # Stages are skipped, because their ranks have their own rows.
             if split is not None and kind in (None, "rank"):
                 ranks.add(integer(rank), integer(card), "" if step is None else str(step)[:20], split)
     for table in _LINK_TABLES:
         for source, target, kind, size, time, operation in records(tables, table, _LINK_COLUMNS):
-            ends, byte_count, busy_ns = (integer(source), integer(target)), _scaled(size, _MEGABYTE), _scaled(time, MS)
+            ends, byte_count, busy_ns = (integer(source), integer(target)), _scale(size, _MEGABYTE), _scale(time, MS)
             if None not in ends and ends[0] != ends[1] and operation != _ALL_OPERATORS and byte_count:
                 links.add(text(kind)[:20], str(ends[0]), str(ends[1]), byte_count, busy_ns)
     return Facts("ascend-analysis", _TOOL, job_ranks=ranks.rank_count(), devices=ranks.devices(), links=links.links())
 
 
-def _scaled(value: object, unit: int) -> int | None:
-    """Multiply a number by the unit. Return None if it is invalid."""
+def _scale(value: object, unit: int) -> int | None:
+    """Multiply a number by the unit. Return None if the number is negative or invalid."""
     scaled = nanoseconds(str(value), unit) if isinstance(value, int | float | str) else None
     return scaled if scaled is not None and scaled >= 0 else None
 
 
 RUNS = TextFormat("ascend-runs", _TOOL, first_line_predicate(_is_task_heading), _read_tasks)
 SUMS = TextFormat("ascend-sums", _TOOL, first_line_predicate(_is_sum_heading), _read_sums)
-STEPS = TextFormat("ascend-steps", _TOOL, first_line_predicate(_STEP_HEADINGS), _read_steps)
-ITERATIONS = TextFormat("ascend-iteration-table", _TOOL, first_line_predicate(_ITERATION_HEADINGS), _read_iterations)
+STEPS = TextFormat("ascend-steps", _TOOL, first_line_predicate(_is_step_heading), _read_steps)
+ITERATIONS = TextFormat("ascend-iteration-table", _TOOL, first_line_predicate(_is_iteration_heading), _read_iterations)
 ANALYSIS = DatabaseFormat("ascend-analysis", _TOOL, _recognises_analysis, _read_analysis)

@@ -24,8 +24,8 @@ from telemetry_profile.format_contract import (
 )
 
 _NAME, _TOOL = "ascend-trace", "Ascend profiler"
-# The name of an event's process shows the kind of event.
-_HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # This process is called "Task Scheduler" until CANN 6.
+# Names of processes, which show the kind of their events.
+_HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # "Task Scheduler" until CANN 6
 _COLLECTIVES = frozenset({"HCCL", "Communication"})  # "Communication" since CANN 8
 _OTHER_PROCESSES = frozenset({"CANN", "Overlap Analysis", "AscendCL", "Python"})
 _PROCESSES = _HARDWARE | _COLLECTIVES | _OTHER_PROCESSES - {"Python"} | {"Step Trace"}
@@ -41,14 +41,14 @@ _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
 _DEVICE_IN_NAME = re.compile(r"(?:msprof|hccl|task_time|step_trace)_(\d{1,4})_\d+(?:_\d+)*\.json")
 # Matches the end of a name with a call number, such as hcom_allReduce__428_0_1.
 _CALL_NUMBER = re.compile(r"__\d+(_\d+)*(@.*)?\Z", re.DOTALL)
-_PROFILER_RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # the profiler itself marks these ranges
-_MAX_RANK = 2**16  # without a partner, a task has a partner rank with all bits set
+_PROFILER_RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # marked by the profiler itself
+_MAX_RANK = 2**16  # the partner rank of a task without a partner has all bits set
 _DATA_WAIT = "Data_aug Bound"
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A task or collective, kept until the whole file has been read."""
+    """A task or collective, which is added to the timeline after the whole file was read."""
 
     work: Work
     process: int | str
@@ -61,8 +61,8 @@ class _Task:
 class _Reader:
     def __init__(self, clue: Clue) -> None:
         self._timeline = Timeline()
-        self._is_complete = False
-        self._index = _device_number(clue)
+        self._is_full_trace = False  # false for files with only tasks, collectives or iterations
+        self._card_index = _device_number(clue)
         self._processes: dict[str, str] = {}  # maps process numbers to names
         self._threads: dict[tuple[str, str], str] = {}
         self._collectives: list[_Task] = []
@@ -94,7 +94,7 @@ class _Reader:
         self._add_collected_events()
         devices = tuple(self._drop_unmeasured(device) for device in self._timeline.devices()) or self._device_of_steps()
         if len(devices) == 1:
-            devices = (replace(devices[0], card=Card(self._index)),)
+            devices = (replace(devices[0], card=Card(self._card_index)),)
         return Facts(
             self._format_name(),
             _TOOL,
@@ -105,8 +105,7 @@ class _Reader:
         )
 
     def _format_name(self) -> str:
-        """Return the name of the format that fits the content."""
-        if self._is_complete:
+        if self._is_full_trace:
             return _NAME
         if self._hardware_pids:
             return "ascend-tasks"
@@ -114,7 +113,7 @@ class _Reader:
 
     def _drop_unmeasured(self, device: Device) -> Device:
         """Return the device without the values that this file does not measure."""
-        if self._is_complete:
+        if self._is_full_trace:
             return device
         compute_ns = device.split.compute_ns if self._hardware_pids else None
         communication_ns = device.split.communication_ns if self._collectives else None
@@ -124,7 +123,7 @@ class _Reader:
         name = event.args().get("name")
         if isinstance(name, str) and event.name == "process_name":
             self._processes[str(event.pid)] = name
-            self._is_complete |= name in _OTHER_PROCESSES
+            self._is_full_trace |= name in _OTHER_PROCESSES
         elif isinstance(name, str) and event.name == "thread_name":
             self._threads[str(event.pid), str(event.tid)] = name
 
@@ -178,7 +177,7 @@ class _Reader:
             self._data_waits[int(number) + 1] = round(wait_us * 1000)
 
     def _iteration_spans(self) -> list[tuple[int, int, int, int | None]]:
-        """Return each iteration as (number, start, end, data wait)."""
+        """Return each iteration as (number, start, end, data wait). If possible, the span includes the data wait."""
         spans: list[tuple[int, int, int, int | None]] = []
         for number, (begin, end) in sorted(self._iteration_bounds.items()):
             wait = self._data_waits.get(number)
@@ -194,7 +193,7 @@ class _Reader:
         for task in self._collectives or [task for task in self._tasks if task.work == "communication"]:
             self._add_task(task)
         for task in self._tasks:
-            if self._is_complete and task.work == "copy" and task.stream not in self._collective_streams:
+            if self._is_full_trace and task.work == "copy" and task.stream not in self._collective_streams:
                 self._add_task(task)
         for number, begin, end, wait in self._iteration_spans():
             self._timeline.add_step(f"Iteration {number}", begin, end - begin)
@@ -206,7 +205,7 @@ class _Reader:
         self._timeline.add(key, task.work, task.begin_ns, task.length_ns, task.name)
 
     def _device_of_steps(self) -> tuple[Device, ...]:
-        """Return the device of a file that contains only steps, or ()."""
+        """Return the device of a file that contains iterations but no work, or () without iterations."""
         steps = tuple(
             Step(f"Iteration {number}", Split(span_ns=end - begin, data_wait_ns=wait), begin)
             for number, begin, end, wait in self._iteration_spans()

@@ -41,7 +41,7 @@ _COMMANDS: Mapping[int | None, str] = {
 _MEMORY_TYPES: Mapping[int | None, str] = {0: "Memset", 4: "HostToDevice", 6: "DeviceToHost"}
 # Matches ADDRESS_PROCESS_TIME, which follows the prefix in a table's name.
 _PROCESS = re.compile(r"(?P<host>.+)_\d+_\d+\Z")
-_DEVICE_TYPE_BITS = 2 | 4  # STR_TABLE.TYPE is a bit mask: 2 for kernels, 4 for copies
+_DEVICE_NAME_BITS = 2 | 4  # STR_TABLE.TYPE has bit 2 for names of kernels, and 4 for copies
 
 
 def _read_database(tables: Tables) -> Facts:
@@ -71,7 +71,7 @@ def _event_rows(tables: Tables, prefix: str, column_names: Sequence[str]) -> Ite
 
 
 class _Cards:
-    """Maps a process's device numbers to cards."""
+    """Finds the card for a process and its number of the device."""
 
     def __init__(self, tables: Tables, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -90,25 +90,25 @@ class _Cards:
 
 
 class _EventNames:
-    """Finds the names of kernels and ranges by process and number."""
+    """Finds the names of kernels and ranges by process and name ID."""
 
     def __init__(self, tables: Tables) -> None:
-        self._on_device: dict[tuple[object, str], str] = {}
-        self._on_host: dict[tuple[object, str], str] = {}
+        self._device_names: dict[tuple[object, str], str] = {}
+        self._host_names: dict[tuple[object, str], str] = {}
         for process, type_bits, number, name in records(
             tables, "STR_TABLE", ("CONFIG_KEY", "TYPE", "STR_ID", "STR_NAME")
         ):
             bits = integer(type_bits)
-            names = self._on_device if bits is None or bits & _DEVICE_TYPE_BITS else self._on_host
+            names = self._device_names if bits is None or bits & _DEVICE_NAME_BITS else self._host_names
             names[process, str(number)] = text(name)
 
     def kernel_name(self, process: str, name_id: object) -> str:
-        return self._on_device.get((process, str(name_id))) or NO_NAME
+        return self._device_names.get((process, str(name_id))) or NO_NAME
 
     def range_name(self, process: str, name_id: object) -> str:
         """Return the name of a range that the program marked."""
         key = process, str(name_id)
-        return self._on_host.get(key) or self._on_device.get(key) or text(name_id)
+        return self._host_names.get(key) or self._device_names.get(key) or text(name_id)
 
 
 DATABASE = DatabaseFormat(
@@ -116,15 +116,15 @@ DATABASE = DatabaseFormat(
 )
 
 
-_KERNEL_NAME = re.compile(r'\s*kernel-name\s*:\s*"(?P<name>.*)"')
-_VALUE = re.compile(r"\s*(?P<words>[A-Za-z][\w -]*?)\s{2,}(?P<value>\S+?)(?:\((?P<unit>[\w%]+)\))?\s*\Z")
+_NAME_LINE = re.compile(r'\s*kernel-name\s*:\s*"(?P<name>.*)"')
+_VALUE_LINE = re.compile(r"\s*(?P<words>[A-Za-z][\w -]*?)\s{2,}(?P<value>\S+?)(?:\((?P<unit>[\w%]+)\))?\s*\Z")
 _UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
 _REMARK = "hipprof ran each kernel alone to read counters, so the times do not describe a step"
 
 
 def _recognises_counters(clue: Clue) -> bool:
     lines = clue.text.splitlines()
-    return any(_KERNEL_NAME.match(line) for line in lines) and any("kernel dispatch index" in line for line in lines)
+    return any(_NAME_LINE.match(line) for line in lines) and any("kernel dispatch index" in line for line in lines)
 
 
 def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
@@ -140,14 +140,14 @@ def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _kernel_blocks(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
-    """Yield the printed values and their units for each kernel."""
+    """Yield the printed values and their units for each execution of a kernel."""
     block: dict[str, str] = {}
     for line in lines:
-        if match := _KERNEL_NAME.match(line):
+        if match := _NAME_LINE.match(line):
             if block:
                 yield block
             block = {"name": match["name"]}
-        elif block and (value := _VALUE.match(line)):
+        elif block and (value := _VALUE_LINE.match(line)):
             block[value["words"]] = value["value"]
             block[f"unit of {value['words']}"] = value["unit"] or ""
     if block:
@@ -210,12 +210,11 @@ class _Reader:
 
     def facts(self) -> Facts:
         devices = tuple(replace(device, rank=self._rank) for device in self._timeline.devices())
-        # Times other than Unix times are assumed to be from the format's default clock.
         return self._timeline.facts(self._format, self._tool, clock_of(devices, default=self._clock), devices)
 
     def _add_event(self, kind: _EventKind, event: TraceEvent) -> None:
         arguments = event.args()
-        begin, length = _extent_of_event(event, arguments)
+        begin, length = _event_extent(event, arguments)
         if kind == "call":
             self._timeline.add_call(event.name, length)
             return
@@ -228,7 +227,7 @@ class _Reader:
 
 
 def _kind_and_device(name: object) -> tuple[_EventKind, int | None]:
-    """Return the event kind and the device number in a process name."""
+    """Return the kind of the events and the device number that the name of their process shows."""
     if not isinstance(name, str):
         return "", None
     kind: _EventKind = next((kind for pattern, kind in _PROCESSES if pattern.match(name)), "")
@@ -241,8 +240,8 @@ def _device_number(arguments: Mapping[str, Any], default: int | None) -> int | N
     return int(printed) if _NUMBER.fullmatch(printed) else default
 
 
-def _extent_of_event(event: TraceEvent, arguments: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return start and duration. The event's arguments are more exact, if present."""
+def _event_extent(event: TraceEvent, arguments: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Return (begin, length) from the event's arguments, which are more exact than the event itself, if present."""
     begin, end = (nanoseconds(str(arguments[key]), NS) if key in arguments else None for key in (_BEGIN, _END))
     if begin is None or end is None:
         return event.begin_ns(), event.length_ns()

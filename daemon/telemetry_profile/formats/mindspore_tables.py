@@ -1,4 +1,4 @@
-"""Reads MindSpore's tables, such as those of steps and operators."""
+"""Reads MindSpore's tables of steps, operators and collectives, and its other small files."""
 
 from __future__ import annotations
 
@@ -29,55 +29,56 @@ from telemetry_profile.format_contract import (
 )
 
 _TOOL = "MindSpore Profiler"
-_TICK = 10  # nanoseconds: the counter of the device runs at 100 MHz
+_NS_PER_TICK = 10  # the counter of the device runs at 100 MHz
 _MEAN = "mean"
-_STEP_HEADINGS = headings_predicate("step_num", "total", "iteration_interval", "fp_and_bp", "tail")
-_RANK_IN_NAME = re.compile(r"step_trace_raw_(\d{1,6})_")
-_CLUSTER_NAME = re.compile(r"_\d{1,6}_\d{1,6}_(\d{1,6})\.csv")
+_is_step_heading = headings_predicate("step_num", "total", "iteration_interval", "fp_and_bp", "tail")
+_RANK_IN_STEP_NAME = re.compile(r"step_trace_raw_(\d{1,6})_")
+_RANK_IN_CLUSTER_NAME = re.compile(r"_\d{1,6}_\d{1,6}_(\d{1,6})\.csv")
 # Headings depend on the kind of parallelism. Only data-parallel jobs have times in ticks.
-_COMPUTE = ("computation_time", "computation")
-_EXPOSED = "communication_alone_time"
-_DATA_PARALLEL = {"iteration_interval", "fp_and_bp", "tail"}
+_COMPUTE_HEADINGS = ("computation_time", "computation")
+_EXPOSED_HEADING = "communication_alone_time"
+_DATA_PARALLEL_HEADINGS = {"iteration_interval", "fp_and_bp", "tail"}
 _ANY_RANK = re.compile(r"_(\d{1,6})(_\w+)?\.(csv|json|txt)")
 _SUMS_BY_TYPE = re.compile(r"ai_?core_\w*type\w*\.csv\Z")
 _MAX_JSON_LENGTH = 1 << 20
-_FLOPS = {"FLOPs", "FLOPS"}
-_QUEUE_HEADINGS = headings_predicate("output_queue_usage_rate", "op_type")
-_LOW_FILL = 0.2
-_COLLECTIVE_HEADINGS = headings_predicate("step_num", "communication_cost", "wait_cost", "link_info")
-_HCCL_RANK = re.compile(r"hccl_raw_(\d{1,6})\.csv")
+_FLOPS_KEYS = {"FLOPs", "FLOPS"}
+_is_queue_heading = headings_predicate("output_queue_usage_rate", "op_type")
+_MAX_LOW_USAGE = 0.2
+_is_collective_heading = headings_predicate("step_num", "communication_cost", "wait_cost", "link_info")
+_RANK_IN_HCCL_NAME = re.compile(r"hccl_raw_(\d{1,6})\.csv")
 _KILOBYTE = 1000
-_ENDS = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
+_RANK_PAIR = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
 
 
 def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
-    rows = CsvRows(lines, _STEP_HEADINGS)
+    rows = CsvRows(lines, _is_step_heading)
     steps = []
     for row in rows:
-        name, total = _step_name(row["step_num"]), _ticks(row, "total")
+        name, total = _step_name(row["step_num"]), _tick_ns(row, "total")
         if not name or total is None:
             rows.count_damaged_row()
         elif total:  # a mean of 0 means that there were no steps
             split = Split(
-                span_ns=total, data_wait_ns=_ticks(row, "iteration_interval"), communication_ns=_collective_ns(row)
+                span_ns=total, data_wait_ns=_tick_ns(row, "iteration_interval"), communication_ns=_collective_ns(row)
             )
             steps.append(Step(name, split, is_mean=name == _MEAN))
-    return _create_facts("mindspore-steps", _rank(_RANK_IN_NAME, clue), steps, rows.problems())
+    return _create_facts("mindspore-steps", _find_rank(_RANK_IN_STEP_NAME, clue), steps, rows.problems())
 
 
 def _collective_ns(row: Mapping[str, str]) -> int | None:
-    """Return how long collectives ran within the step, or None if there are none."""
+    """Return how long any collective ran within the step, or None if the row has no times of collectives."""
     names = [column.removesuffix("start_point") for column in row if column.endswith("_start_point")]
-    pairs = [(_ticks(row, f"{name}start_point"), _ticks(row, f"{name}end_point")) for name in names]
+    pairs = [(_tick_ns(row, f"{name}start_point"), _tick_ns(row, f"{name}end_point")) for name in names]
     intervals = [(begin, end) for begin, end in pairs if begin is not None and end is not None and end >= begin]
-    begin, end = _ticks(row, "start_point"), _ticks(row, "end_point")
+    begin, end = _tick_ns(row, "start_point"), _tick_ns(row, "end_point")
     if not intervals or begin is None or end is None or end < begin:
         return None
     return Intervals.from_sorted(sorted(intervals)).coverage(begin, end)
 
 
 def _is_cluster_heading(cells: Sequence[str]) -> bool:
-    return (any(name in cells for name in _COMPUTE) and _EXPOSED in cells) or set(cells) == _DATA_PARALLEL
+    has_milliseconds = any(name in cells for name in _COMPUTE_HEADINGS) and _EXPOSED_HEADING in cells
+    return has_milliseconds or set(cells) == _DATA_PARALLEL_HEADINGS
 
 
 def _read_cluster(clue: Clue, lines: Iterable[str]) -> Facts:
@@ -95,34 +96,34 @@ def _read_cluster(clue: Clue, lines: Iterable[str]) -> Facts:
         Step(_MEAN if number == mean_row else f"step {number}", split, is_mean=number == mean_row)
         for number, split in splits.items()
     ]
-    return _create_facts("mindspore-cluster", _rank(_CLUSTER_NAME, clue), steps, rows.problems())
+    return _create_facts("mindspore-cluster", _find_rank(_RANK_IN_CLUSTER_NAME, clue), steps, rows.problems())
 
 
 def _cluster_split(row: Mapping[str, str]) -> Split | None:
-    if set(row) == _DATA_PARALLEL:
-        parts = [_ticks(row, column) for column in ("iteration_interval", "fp_and_bp", "tail")]
+    if set(row) == _DATA_PARALLEL_HEADINGS:
+        parts = [_tick_ns(row, column) for column in ("iteration_interval", "fp_and_bp", "tail")]
         if None in parts:
             return None
         return Split(span_ns=sum(value or 0 for value in parts), data_wait_ns=parts[0])
-    compute = next((cell_ns(row[column], MS) for column in _COMPUTE if column in row), None)
-    exposed = cell_ns(row[_EXPOSED], MS)
+    compute = next((cell_ns(row[column], MS) for column in _COMPUTE_HEADINGS if column in row), None)
+    exposed = cell_ns(row[_EXPOSED_HEADING], MS)
     if compute is None or exposed is None:
         return None
     return Split(span_ns=compute + exposed, compute_ns=compute, exposed_communication_ns=exposed)
 
 
 def _step_name(cell: str) -> str:
-    """Return a step's name, or "" if the cell contains no step."""
+    """Return the name of a step or of the mean, or "" if the cell contains neither."""
     if cell in ("-", "0"):
         return _MEAN
     return f"step {cell}" if parse_count(cell) is not None else ""
 
 
-def _ticks(row: Mapping[str, str], column: str) -> int | None:
-    return cell_ns(row.get(column, ""), _TICK)
+def _tick_ns(row: Mapping[str, str], column: str) -> int | None:
+    return cell_ns(row.get(column, ""), _NS_PER_TICK)
 
 
-def _rank(pattern: re.Pattern[str], clue: Clue) -> int | None:
+def _find_rank(pattern: re.Pattern[str], clue: Clue) -> int | None:
     match = pattern.search(clue.name)
     return int(match[1]) if match else None
 
@@ -134,7 +135,7 @@ def _create_facts(name: str, rank: int | None, steps: Sequence[Step], problems: 
 
 @dataclass(frozen=True, slots=True)
 class _Headings:
-    """The headings of a table of operators."""
+    """The headings in a table of operators. `unit` is the length of the time unit in nanoseconds."""
 
     name: str
     time: str
@@ -169,7 +170,7 @@ def _find_headings(cells: Sequence[str]) -> _Headings | None:
 
 
 def _recognises_operators(clue: Clue) -> bool:
-    """Return whether a file contains operators or their sums by type."""
+    """Return whether a file contains operators, or sums by the type of operator."""
     return _SUMS_BY_TYPE.match(clue.name) is not None or _find_headings(first_cells(clue.text)) is not None
 
 
@@ -193,11 +194,11 @@ def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
     facts = Facts("mindspore-operators", _TOOL, problems=rows.problems())
     if headings.is_host or not sums:
         return replace(facts, calls=tuple(Call(name, kernel.calls, kernel.total_ns) for name, kernel in sums.items()))
-    return replace(facts, devices=(Device(rank=_rank(_ANY_RANK, clue), kernels=sort_kernels(sums.values())),))
+    return replace(facts, devices=(Device(rank=_find_rank(_ANY_RANK, clue), kernels=sort_kernels(sums.values())),))
 
 
 def _recognises_flops(clue: Clue) -> bool:
-    return "FLOPS" in clue.text[:400] and set(_parse_object(clue.text) or ()) >= _FLOPS
+    return "FLOPS" in clue.text[:400] and set(_parse_object(clue.text) or ()) >= _FLOPS_KEYS
 
 
 def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
@@ -206,24 +207,24 @@ def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
     if operations is None or rate is None:
         return Facts("mindspore-flops", _TOOL)
     flops = Flops("told", per_step=operations * 1e6, per_second=rate * 1e9)
-    return Facts("mindspore-flops", _TOOL, devices=(Device(rank=_rank(_ANY_RANK, clue), flops=flops),))
+    return Facts("mindspore-flops", _TOOL, devices=(Device(rank=_find_rank(_ANY_RANK, clue), flops=flops),))
 
 
 def _read_queue(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read how full the queue of batches was, and add a hint if it was almost empty."""
-    row = next(iter(CsvRows(lines, _QUEUE_HEADINGS)), None)
+    """Read how full the queue of prepared batches was. Add a hint if the queue was almost empty."""
+    row = next(iter(CsvRows(lines, _is_queue_heading)), None)
     try:
         usage = float(row["output_queue_usage_rate"]) if row else 1.0
     except ValueError:
         usage = 1.0
-    if not 0.0 <= usage <= _LOW_FILL:
+    if not 0.0 <= usage <= _MAX_LOW_USAGE:
         return Facts("mindspore-data", _TOOL)
     text = f"the queue of prepared batches was {usage:.0%} full on average: the data pipeline is slower than the card"
     return Facts("mindspore-data", _TOOL, hints=(Hint("data", text),))
 
 
 def _parse_object(text: str) -> dict[str, Any] | None:
-    """Parse a small JSON object, or return None if it is damaged."""
+    """Parse a JSON object. Return None if the object is damaged or too large."""
     try:
         document = json.loads(text) if len(text) < _MAX_JSON_LENGTH else None
     except (ValueError, RecursionError):  # the caller reports the damage
@@ -238,7 +239,7 @@ def _number(value: object) -> float | None:
 def _read_hccl(clue: Clue, lines: Iterable[str]) -> Facts:
     steps: list[Step] = []
     links = LinkSums()
-    rows = CsvRows(lines, _COLLECTIVE_HEADINGS)
+    rows = CsvRows(lines, _is_collective_heading)
     for row in rows:
         name, wait_ns = _step_name(row["step_num"]), cell_ns(row["wait_cost"], MS)
         transfers = _parse_object(row["link_info"])
@@ -249,13 +250,13 @@ def _read_hccl(clue: Clue, lines: Iterable[str]) -> Facts:
         steps.append(Step(name, Split(wait_ns=wait_ns), is_mean=is_mean))
         if not is_mean:
             _add_links(links, transfers)
-    facts = _create_facts("mindspore-hccl", _rank(_HCCL_RANK, clue), steps, rows.problems())
+    facts = _create_facts("mindspore-hccl", _find_rank(_RANK_IN_HCCL_NAME, clue), steps, rows.problems())
     return replace(facts, links=links.links())
 
 
 def _add_links(links: LinkSums, transfers: Mapping[str, Any]) -> None:
     for ends, kinds in transfers.items():
-        match = _ENDS.match(str(ends))
+        match = _RANK_PAIR.match(str(ends))
         if match is None or not isinstance(kinds, Mapping):
             continue
         for kind, numbers in kinds.items():
@@ -272,9 +273,9 @@ def _size_and_time(numbers: Any) -> tuple[int, int]:  # JSON of any shape
     return (0, 0) if time is None or size is None else (round(size * _KILOBYTE), round(time * MS))
 
 
-STEPS = TextFormat("mindspore-steps", _TOOL, first_line_predicate(_STEP_HEADINGS), _read_steps)
+STEPS = TextFormat("mindspore-steps", _TOOL, first_line_predicate(_is_step_heading), _read_steps)
 CLUSTER = TextFormat("mindspore-cluster", _TOOL, first_line_predicate(_is_cluster_heading), _read_cluster)
 OPERATORS = TextFormat("mindspore-operators", _TOOL, _recognises_operators, _read_operators)
 FLOPS = TextFormat("mindspore-flops", _TOOL, _recognises_flops, _read_flops)
-DATA = TextFormat("mindspore-data", _TOOL, first_line_predicate(_QUEUE_HEADINGS), _read_queue)
-HCCL = TextFormat("mindspore-hccl", _TOOL, first_line_predicate(_COLLECTIVE_HEADINGS), _read_hccl)
+DATA = TextFormat("mindspore-data", _TOOL, first_line_predicate(_is_queue_heading), _read_queue)
+HCCL = TextFormat("mindspore-hccl", _TOOL, first_line_predicate(_is_collective_heading), _read_hccl)

@@ -22,8 +22,8 @@ from telemetry_profile.format_contract import (
 )
 
 _NAME, _TOOL = "mindspore-timeline", "MindSpore Profiler"
-_FILE = re.compile(r"(ascend|gpu)_timeline_display_(\d{1,6})\.json")
-# The numbers are from `BaseTimelineGenerator` in MindSpore's source.
+_FILE_NAME = re.compile(r"(ascend|gpu)_timeline_display_(\d{1,6})\.json")
+# The process numbers are from `BaseTimelineGenerator` in MindSpore's source.
 _FIRST_OTHER_PID, _AI_CPU_PID, _COMMUNICATION_PID, _GPU_ACTIVITY_PID = 7000, 9000, 10_000, 13_000
 _STEP_THREADS = frozenset({"Steps", "100000"})
 _SCOPE_THREADS = frozenset({"Scope Name", "GpuOps", "HostCpuOps", "Ops", "100001", "100002", "100003"})
@@ -34,11 +34,11 @@ _DATA_OPERATORS = ("InitData", "GetNext", "EndOfSequence")
 
 class _Reader:
     def __init__(self, clue: Clue) -> None:
-        match = _FILE.search(clue.name)
+        match = _FILE_NAME.search(clue.name)
         self._timeline = Timeline()
         self._is_gpu = bool(match and match[1] == "gpu")
         self._rank = int(match[2]) if match else None
-        self._index: int | None = None
+        self._card_index: int | None = None
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
         """Do nothing, because these files have no keys."""
@@ -53,11 +53,11 @@ class _Reader:
                     self._add_work(event)
 
     def facts(self) -> Facts:
-        self._timeline.set_card("device", Card(self._index))
-        devices = tuple(self._finish_device(device) for device in self._timeline.devices())
+        self._timeline.set_card("device", Card(self._card_index))
+        devices = tuple(self._complete_device(device) for device in self._timeline.devices())
         return self._timeline.facts(_NAME, _TOOL, clock_of(devices), devices)
 
-    def _finish_device(self, device: Device) -> Device:
+    def _complete_device(self, device: Device) -> Device:
         """Set the device's rank, and drop its copy times if the file is not from a GPU."""
         device = replace(device, rank=self._rank)
         return device if self._is_gpu else device.without("copy_ns", "exposed_copy_ns")
@@ -71,11 +71,11 @@ class _Reader:
             arguments = event.args()
             grid, block = _dimensions(arguments.get("grid_dim")), _dimensions(arguments.get("block_dim"))
         elif isinstance(event.pid, int) and event.pid < _FIRST_OTHER_PID:
-            self._index = event.pid
+            self._card_index = event.pid
         self._timeline.add("device", work, event.begin_ns(), event.length_ns(), event.name, grid, block)
 
     def _work_of(self, event: TraceEvent) -> Work | None:
-        """Return the event's kind of work, or None if the event is not work of the device."""
+        """Return the kind of work that an event shows, or None if it is no work of the device."""
         pid = event.pid
         if pid == _COMMUNICATION_PID:
             return "communication"
@@ -92,7 +92,7 @@ def _dimensions(printed: object) -> str:
 
 
 def _recognises(sample: TraceSample) -> bool:
-    if _FILE.search(sample.clue.name):
+    if _FILE_NAME.search(sample.clue.name):
         return True
     events = [event for event in sample.events if event.ph == "X" and not event.cat]
     return bool(events) and any(

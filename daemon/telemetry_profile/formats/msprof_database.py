@@ -1,4 +1,4 @@
-"""Reads msprof_TIME.db, except the host names in it."""
+"""Reads the databases msprof_TIME.db, except the host names in them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _set_cards(tables: Tables, timeline: Timeline) -> list[int]:
 
 
 def _copies(tables: Tables, strings: Mapping[object, str]) -> Iterator[Row]:
-    """Yield the copies. If MEMCPY_INFO is missing, find them by task type."""
+    """Yield (start, end, device, kind) for each copy. If MEMCPY_INFO is missing, find copies by task type."""
     if "MEMCPY_INFO" in tables.schema:
         yield from _tasks(tables, "MEMCPY_INFO", "memcpyOperation")
         return
@@ -84,9 +84,9 @@ def _copies(tables: Tables, strings: Mapping[object, str]) -> Iterator[Row]:
 
 
 def _tasks(tables: Tables, table: str, column: str) -> Iterator[Row]:
-    """Yield start, end, device and the value of `column` for each task."""
-    columns = ("TASK", "globalTaskId"), (table, "globalTaskId"), ("TASK", "deviceId"), (table, column)
-    if not all(column_of(tables.schema, *column) for column in columns):
+    """Yield (start, end, device, value of `column`) for each task in the table."""
+    needed = ("TASK", "globalTaskId"), (table, "globalTaskId"), ("TASK", "deviceId"), (table, column)
+    if not all(column_of(tables.schema, table_name, name) for table_name, name in needed):
         return iter(())
     query = f'SELECT startNs, endNs, deviceId, i."{column}" FROM "{table}" i JOIN TASK t USING (globalTaskId)'  # noqa: S608  # names of this module
     return tables.rows(query)

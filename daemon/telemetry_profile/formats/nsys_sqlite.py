@@ -24,7 +24,7 @@ _COPIES: Mapping[int | None, str] = {
     6: "Array-to-Device", 7: "Device-to-Array", 8: "Device-to-Device", 9: "Host-to-Host", 10: "Peer-to-Peer",
     11: "Unified Host-to-Device", 12: "Unified Device-to-Host", 13: "Unified Device-to-Device",
 }  # fmt: skip
-_VERSION = re.compile(r"_v\d+(_ptsz|_ptds)?\Z")
+_VERSION_SUFFIX = re.compile(r"_v\d+(_ptsz|_ptds)?\Z")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
 
 # An execution: (values of _EXECUTION_COLUMNS, (name, kind of work), grid, block).
@@ -55,18 +55,18 @@ def _unix_extent(start: object, end: object, session_start: int | None) -> tuple
 
 
 class _Cards:
-    """Maps device numbers, which differ between processes, to cards."""
+    """Finds the card for a process and its device number. The number may differ between processes."""
 
     def __init__(self, tables: Tables, timeline: Timeline) -> None:
         self._timeline = timeline
         self._cards: dict[int | None, Card] = {}
-        self._id_by_number: dict[int | None, int | None] = {}
+        self._gpu_id_by_number: dict[int | None, int | None] = {}
         for table in ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"):
             for gpu, cuda_number, name, bus, uuid in records(tables, table, _CARD_COLUMNS):
                 gpu_id = integer(gpu)
-                self._cards[gpu_id] = Card(gpu_id, text(name), _uuid(text(uuid)), text(bus).lower())
-                self._id_by_number[gpu_id if cuda_number is None else integer(cuda_number)] = gpu_id
-        self._id_by_process = {
+                self._cards[gpu_id] = Card(gpu_id, text(name), _prefixed_uuid(text(uuid)), text(bus).lower())
+                self._gpu_id_by_number[gpu_id if cuda_number is None else integer(cuda_number)] = gpu_id
+        self._gpu_id_by_process = {
             (integer(process), integer(cuda_number)): integer(gpu_id)
             for process, cuda_number, gpu_id in records(tables, "TARGET_INFO_CUDA_DEVICE", ("pid", "cudaId", "gpuId"))
         }
@@ -76,19 +76,19 @@ class _Cards:
         lookup = global_pid, device
         if lookup not in self._keys:
             process, device_number = _process_id(global_pid), integer(device)
-            gpu_id = self._id_by_process.get((process, device_number), self._id_by_number.get(device_number))
+            gpu_id = self._gpu_id_by_process.get((process, device_number), self._gpu_id_by_number.get(device_number))
             card = self._cards.get(gpu_id)
             self._keys[lookup] = (device_number if card is None else gpu_id, card is None)
             self._timeline.set_card(self._keys[lookup], card or Card(device_number), process=process)
         return self._keys[lookup]
 
 
-def _uuid(printed: str) -> str:
+def _prefixed_uuid(printed: str) -> str:
     return f"GPU-{printed.lower()}" if _UUID.match(printed) else printed
 
 
 def _process_id(global_id: object) -> int | None:
-    """Return the process ID in a global ID of nsys."""
+    """Return the process ID in a global process or thread ID of nsys."""
     number = integer(global_id)
     return None if number is None else number >> 24 & 0xFFFFFF  # the lowest 24 bits are the thread ID
 
@@ -123,7 +123,7 @@ def _add_host_activity(
         if end is not None:
             begin, length = _unix_extent(start, end, session_start)
             timeline.add_range(text(name) or text(strings.get(string_id)), begin, length, _process_id(thread))
-    functions = {number: _VERSION.sub("", text(string)) for number, string in strings.items()}
+    functions = {number: _VERSION_SUFFIX.sub("", text(string)) for number, string in strings.items()}
     table = f"{_ACTIVITY}RUNTIME"
     add_calls(timeline, tables, table, columns_of(tables.schema, table, ("start", "end", "nameId")), functions)
 

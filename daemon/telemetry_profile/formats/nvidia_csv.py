@@ -24,26 +24,26 @@ from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.printed_numbers import nanoseconds
 from telemetry_profile.format_contract import Call, Card, Clue, Facts, Kernel, TextFormat, Work
 
-_SUMS, _RUNS = ("name", "calls", "total"), ("name", "begin", "length")
-_SEARCHED_LINES = 400
-# Matches a model with the card's number, such as `Tesla K40c (0)`.
-_DEVICE = re.compile(r'"?(?P<model>.*?)\s*\((?P<number>\d{1,3})\)"?\Z')
-_UNIT = re.compile(r"\((ns|us|µs|ms|s|sec)\)", re.IGNORECASE)
+_SUM_ROLES, _RUN_ROLES = ("name", "calls", "total"), ("name", "begin", "length")
+_MAX_SEARCHED_LINES = 400
+# Matches a model followed by the card's number, such as `Tesla K40c (0)`.
+_MODEL_AND_NUMBER = re.compile(r'"?(?P<model>.*?)\s*\((?P<number>\d{1,3})\)"?\Z')
+_TIME_UNIT = re.compile(r"\((ns|us|µs|ms|s|sec)\)", re.IGNORECASE)
 
 
 def _recognises_nsys(clue: Clue) -> bool:
-    return any(_is_heading(line) for line in clue.text.splitlines()[:_SEARCHED_LINES])
+    return any(_is_heading(line) for line in clue.text.splitlines()[:_MAX_SEARCHED_LINES])
 
 
 def _is_heading(line: str) -> bool:
-    """Return whether a line has the headings of an nsys report."""
-    if "," not in line or not _UNIT.search(line):
+    """Return whether a line contains the headings of an nsys report."""
+    if "," not in line or not _TIME_UNIT.search(line):
         return False
     table = Table(columns_of(line), ())
     headings = table.headings()
-    if table.has_roles(*_SUMS):
+    if table.has_roles(*_SUM_ROLES):
         return any(heading.startswith("time(%") for heading in headings)
-    return table.has_roles(*_RUNS) and bool(headings & {"corrid", "strm", "corr id"})
+    return table.has_roles(*_RUN_ROLES) and bool(headings & {"corrid", "strm", "corr id"})
 
 
 def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
@@ -51,8 +51,8 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
     calls: list[Call] = []
     timeline = Timeline()
     invalid_rows = 0
-    for table in tables(lines, (_SUMS, _RUNS)):
-        if not table.has_roles(*_SUMS):
+    for table in tables(lines, (_SUM_ROLES, _RUN_ROLES)):
+        if not table.has_roles(*_SUM_ROLES):
             for row in table.rows:
                 _add_execution(row.text("name"), row, timeline)
             continue
@@ -63,13 +63,13 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
             kernel = kernel_of_row(row, _work_of_row(row))
             if kernel is None:
                 invalid_rows += 1
-            elif _is_of_device(table, row):
+            elif _is_device_row(table, row):
                 # Some reports have a row for each grid size of a kernel.
                 previous = kernels_of_table.get(kernel.name)
                 kernels_of_table[kernel.name] = kernel if previous is None else previous.plus(kernel)
             else:
                 calls.append(Call(kernel.name, kernel.calls, kernel.total_ns))
-        # A combined report repeats the rows of separate reports.
+        # A combined report repeats the rows of the separate reports, so the first table with a kernel is used.
         kernels = kernels_of_table | kernels
     devices = timeline.devices() or device_of_kernels(kernels.values())
     problems = (*timeline.problems(), *row_problems(invalid_rows))
@@ -80,7 +80,7 @@ def _work_of_row(row: Row) -> Work:
     return "copy" if row.text("kind").upper().startswith("MEM") else work_of(row.text("name"))
 
 
-def _is_of_device(table: Table, row: Row) -> bool:
+def _is_device_row(table: Table, row: Row) -> bool:
     """Return whether a row describes work of the device, not of the host."""
     headings = table.headings()
     if "range" in headings or "style" in headings or "numcalls" in headings or row.text("kind").upper().endswith("API"):
@@ -89,8 +89,8 @@ def _is_of_device(table: Table, row: Row) -> bool:
 
 
 def _add_execution(name: str, row: Row, timeline: Timeline) -> None:
-    """Add a host call, or an execution on a device, to the timeline."""
-    device = _DEVICE.match(row.text("device").strip())
+    """Add a row to the timeline, as an execution if the row names a device, else as a host call."""
+    device = _MODEL_AND_NUMBER.match(row.text("device").strip())
     if device is None:
         timeline.add_call(name, row.time("length"))
         return
@@ -104,15 +104,15 @@ def _add_execution(name: str, row: Row, timeline: Timeline) -> None:
 NSYS = TextFormat("nsys-stats", "Nsight Systems", _recognises_nsys, _read_nsys)
 
 
-_NVPROF_SEARCHED_LINES = 200
-_EXECUTION_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # the number of the execution, after the kernel's name
+_MAX_NVPROF_LINES = 200
+_EXECUTION_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # follows the kernel's name
 _HOST_TYPE = "API calls"
-# In files without a type column, only names identify host calls.
-_HOST = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue|Gpu page fault)")
+# In files without a type column, host calls are recognised by name.
+_HOST_FUNCTION = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue|Gpu page fault)")
 
 
-def _headings(clue: Clue) -> Iterator[frozenset[str]]:
-    for line in clue.text.splitlines()[:_NVPROF_SEARCHED_LINES]:
+def _table_headings(clue: Clue) -> Iterator[frozenset[str]]:
+    for line in clue.text.splitlines()[:_MAX_NVPROF_LINES]:
         if "," in line and not line.startswith("=="):
             yield Table(columns_of(line), ()).headings()
 
@@ -121,18 +121,18 @@ def _recognises_nvprof(clue: Clue) -> bool:
     return any(
         {"time(%)", "time", "calls", "avg", "min", "max", "name"} <= headings
         or {"start", "duration", "device", "context", "stream", "name"} <= headings
-        for headings in _headings(clue)
+        for headings in _table_headings(clue)
     )
 
 
 def _read_nvprof(_clue: Clue, lines: Iterable[str]) -> Facts:
     sums, timeline = SumRows(), Timeline()
-    for table in tables(lines, (_SUMS, _RUNS)):
+    for table in tables(lines, (_SUM_ROLES, _RUN_ROLES)):
         for row in table.rows:
-            if table.has_roles(*_SUMS):
-                name = row.text("name")
-                kind = row.text("kind")
-                sums.add(row, work_of(name), is_host=kind == _HOST_TYPE or (not kind and bool(_HOST.match(name))))
+            if table.has_roles(*_SUM_ROLES):
+                name, kind = row.text("name"), row.text("kind")
+                is_host = kind == _HOST_TYPE or (not kind and bool(_HOST_FUNCTION.match(name)))
+                sums.add(row, work_of(name), is_host=is_host)
             else:
                 _add_execution(_EXECUTION_NUMBER.sub("", row.text("name")), row, timeline)
     devices = timeline.devices() or device_of_kernels(sums.kernels)
@@ -145,11 +145,11 @@ NVPROF = TextFormat("nvprof-csv", "nvprof", _recognises_nvprof, _read_nvprof)
 
 _RAW_HEADINGS = {"ID", "Kernel Name"}
 _LONG_HEADINGS = {"ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"}
-_MEASURED = ("gpu__time_duration_measured_wallclock", "gpu__time_duration_measured_user")
-_DURATIONS = ("gpu__time_duration.sum", "Duration", *_MEASURED)
-# Other profilers only estimate the occupancy, so the theoretical one is used instead of the measured one.
-_OCCUPANCY = ("sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy")
-_GROUPS = re.compile(r"\d{1,3}(?P<sign>[.,'’\u202f ])\d{3}((?P=sign)\d{3})*\Z")
+_MEASURED_DURATIONS = ("gpu__time_duration_measured_wallclock", "gpu__time_duration_measured_user")
+_DURATIONS = ("gpu__time_duration.sum", "Duration", *_MEASURED_DURATIONS)
+# Other profilers estimate the occupancy, so the theoretical occupancy is used here, too, not the measured one.
+_OCCUPANCIES = ("sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy")
+_DIGIT_GROUPS = re.compile(r"\d{1,3}(?P<sign>[.,'’\u202f ])\d{3}((?P=sign)\d{3})*\Z")
 _NANOSECONDS = ("ns", "nsecond")
 _REMARK = "Nsight Compute ran each kernel alone and many times, so the times do not describe a step"
 
@@ -165,11 +165,12 @@ class _Execution:
 
 @dataclass(slots=True)
 class _DecimalSeparator:
-    """Finds out which decimal separator a file uses."""
+    """The decimal separator of a file: a point, a comma, or "" while unknown."""
 
     decimal: str = ""
 
     def update(self, printed: str) -> None:
+        """Set the decimal separator, if this number shows which one the file uses."""
         text = printed.strip()
         separators = [character for character in text if character in ",."]
         if not separators or not text[-1].isdigit() or text.strip("0123456789,.-"):
@@ -182,11 +183,11 @@ class _DecimalSeparator:
             self.decimal = separators[0]
 
     def normalized(self, printed: str, unit: str) -> str | None:
-        """Return the number with a decimal point. Return "" for other text, and None if it is ambiguous."""
+        """Return a number with a decimal point. Return "" for other text, and None if the separator is ambiguous."""
         text = printed.strip()
         if not text or not text[-1].isdigit():
             return ""
-        if not _GROUPS.match(text) or self.decimal:
+        if not _DIGIT_GROUPS.match(text) or self.decimal:
             decimal = self.decimal or "."
             return re.sub(r"[^\d.eE+-]", "", text.replace("." if decimal == "," else ",", "").replace(decimal, "."))
         # Nanoseconds are whole numbers, so commas and points separate thousands.
@@ -196,7 +197,7 @@ class _DecimalSeparator:
 
 
 def _find_ncu_headings(lines: Iterable[str]) -> list[str] | None:
-    """Skip lines up to the headings, and return the headings."""
+    """Return the headings, after skipping the lines before them, or None if there are none."""
     for line in lines:
         if '"ID"' in line or line.startswith("ID,"):
             cells = [cell.strip() for cell in split_line(line)]
@@ -206,7 +207,7 @@ def _find_ncu_headings(lines: Iterable[str]) -> list[str] | None:
 
 
 def _recognises_ncu(clue: Clue) -> bool:
-    cells = _find_ncu_headings(clue.text.splitlines()[:_SEARCHED_LINES])
+    cells = _find_ncu_headings(clue.text.splitlines()[:_MAX_SEARCHED_LINES])
     return cells is not None and (
         set(cells) >= _LONG_HEADINGS or any(cell.startswith(("gpu__", "sm__", "launch__")) for cell in cells)
     )
@@ -249,16 +250,16 @@ def _metrics(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple
     if "Metric Name" in row:
         yield row["Metric Name"], row.get("Metric Unit", ""), row.get("Metric Value", "")
         return
-    for name in (*_DURATIONS, *_OCCUPANCY):
+    for name in (*_DURATIONS, *_OCCUPANCIES):
         if name in row:
             yield name, units.get(name, ""), row[name]
 
 
 def _store_metric_text(execution: _Execution, name: str, unit: str, value: str) -> None:
-    """Store a duration or occupancy as text. It is parsed when the decimal separator is known."""
+    """Store the text of a duration or occupancy, which is parsed after the decimal separator is known."""
     if name in _DURATIONS and execution.duration is None:
         execution.duration = value, unit
-    elif name in _OCCUPANCY and execution.occupancy is None:
+    elif name in _OCCUPANCIES and execution.occupancy is None:
         execution.occupancy = value
 
 
@@ -285,11 +286,11 @@ def _ncu_kernels(executions: Iterable[_Execution], decimal_separator: _DecimalSe
 def _ncu_kernel(name: str, executions: list[tuple[int, _Execution]], decimal_separator: _DecimalSeparator) -> Kernel:
     longest_ns, longest = max(executions, key=lambda execution: execution[0])
     total = sum(duration for duration, _ in executions)
-    occupancy = _parse_ratio(decimal_separator.normalized(longest.occupancy or "", ""))
+    occupancy = _percent_as_ratio(decimal_separator.normalized(longest.occupancy or "", ""))
     return Kernel(name, work_of(name), len(executions), total, longest_ns, longest.grid, longest.block, occupancy)
 
 
-def _parse_ratio(percent: str | None) -> float | None:
+def _percent_as_ratio(percent: str | None) -> float | None:
     thousandths = nanoseconds(percent, 1000) if percent else None
     return None if thousandths is None or not 0 <= thousandths <= 100_000 else thousandths / 100_000
 

@@ -13,21 +13,21 @@ from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.format_contract import Card, Clue, Device, Facts, Split, TextFormat
 
 _RUN_ROLES = ("name", "begin", "end")
-# Matches operations of the host. Their rows may name a device, for example for memory allocation.
+# Matches kinds of host operations. Their rows may name a device, for example if memory was allocated.
 _HOST_KIND = re.compile(r"MEMORY_ALLOC|SCRATCH|PAGE_MIGRATION|\w*_API")
-_ONLY_KERNELS = "memory copies are in another file, so the idle time is unknown"
+_NO_COPIES_REMARK = "memory copies are in another file, so the idle time is unknown"
 
 
 def _first_line(clue: Clue) -> str:
     return next((line for line in clue.text.splitlines() if line.strip()), "")
 
 
-def _headings(clue: Clue) -> Table:
+def _heading_table(clue: Clue) -> Table:
     return Table(columns_of(_first_line(clue)), ())
 
 
 def _recognises_runs(clue: Clue) -> bool:
-    table = _headings(clue)
+    table = _heading_table(clue)
     marks = {"starttimestamp", "kernelname", "dispatchid", "dispatchns"}
     return table.has_roles(*_RUN_ROLES) and bool(table.headings() & marks)
 
@@ -42,18 +42,18 @@ def _read_runs(clue: Clue, lines: Iterable[str]) -> Facts:
             begin, end = _time(row, "begin"), _time(row, "end")
             if begin is None or end is None:
                 rows_without_times += 1
-            elif _is_first_of_dispatch(row, seen_dispatches):
+            elif _is_new_dispatch(row, seen_dispatches):
                 works.add(_add_row(row, begin, end - begin, timeline))
     devices = tuple(_drop_unmeasured(device, works) for device in timeline.devices())
     problems = (Problem("rows", f"{rows_without_times} ignored: no times"),) if rows_without_times else ()
     return Facts(
         # Kernels and copies are in separate files.
         "runs-csv" if works != {"copy"} else "runs-csv-of-copies",
-        "rocprof" if "gpuid" in _headings(clue).headings() else "rocprofv3",
+        "rocprof" if "gpuid" in _heading_table(clue).headings() else "rocprofv3",
         "boot",
         devices=devices,
         calls=timeline.calls(),
-        remarks=(_ONLY_KERNELS,) if devices and works.isdisjoint({"copy"}) else (),
+        remarks=(_NO_COPIES_REMARK,) if devices and works.isdisjoint({"copy"}) else (),
         problems=(*timeline.problems(), *problems),
     )
 
@@ -63,8 +63,8 @@ def _time(row: Row, role: str) -> int | None:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
 
 
-def _is_first_of_dispatch(row: Row, seen_dispatches: set[int]) -> bool:
-    """Return whether no earlier row is about the same dispatch."""
+def _is_new_dispatch(row: Row, seen_dispatches: set[int]) -> bool:
+    """Return whether this is the first row about a dispatch, or a row without a dispatch."""
     dispatch = row.text("dispatch")
     if not dispatch:
         return True
@@ -99,14 +99,14 @@ def _agent_of_copy(row: Row) -> str:
 
 
 def _add_card(agent: str, timeline: Timeline) -> str:
-    """Add an agent's card to the timeline, and return its key."""
+    """Add the card of an agent to the timeline, and return the card's key in the timeline."""
     number = agent.strip().removeprefix("Agent ").strip()
     timeline.set_card(number, Card(int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None))
     return number
 
 
 def _drop_unmeasured(device: Device, works: set[str]) -> Device:
-    """Drop the values that need kernels or copies, if the file contains none."""
+    """Drop the values that the file cannot show, because it has no copies or no kernels."""
     if "copy" not in works:
         return device.without("copy_ns", "exposed_copy_ns", "idle_ns")
     if works & {"compute", "communication"}:
@@ -119,20 +119,20 @@ RUNS = TextFormat("runs-csv", "rocprofv3", _recognises_runs, _read_runs)
 
 
 _SUM_ROLES = ("name", "calls", "total")
-_HEADING = re.compile(r'"?Name"?,"?Calls"?,"?TotalDurationNs"?', re.IGNORECASE)
-# Matches functions of the runtimes, but not collective kernels, whose names begin in the same way.
-_HOST = re.compile(
+_HEADINGS = re.compile(r'"?Name"?,"?Calls"?,"?TotalDurationNs"?', re.IGNORECASE)
+# Matches functions of the runtimes, but not kernels of collectives, whose names begin in the same way.
+_HOST_FUNCTION = re.compile(
     r"(__)?hip[A-Z]\w*\Z|hsa_\w+\Z|(roctx|rocdecode|rocjpeg|(nccl|rccl|mscclpp)(?!(Dev)?Kernel)[A-Z]|MPI_)\w*\Z"
 )
-# The host's domains in rocprofv3's domain_stats.
+# Matches the domains of host calls in rocprofv3's domain_stats.
 _HOST_DOMAIN = re.compile(
     r"(HIP|HSA|MARKER|RCCL|ROCDECODE|ROCJPEG|OMPT)(_[A-Z0-9]+)*\Z|(MEMORY_ALLOCATION|SCRATCH_MEMORY|PAGE_MIGRATION)\w*\Z"
 )
-# A marked range can have any name, so only the name of a file shows that it is about the host.
+# Matches files about host calls. A marked range can have any name, so only the name of the file shows what it is.
 _HOST_FILE = re.compile(
     r"(marker|hip|hsa|rccl|rocdecode|rocjpeg|mpi|memory_allocation|scratch_memory)(_api)?_stats", re.IGNORECASE
 )
-# rocprof lists a total. Among copies, it also lists barriers and markers.
+# rocprof also lists the total, and lists barriers and markers among the copies.
 _SKIPPED = frozenset({"Total", "Unknown command type"})
 
 
@@ -148,7 +148,7 @@ def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
     for table in tables(lines, (_SUM_ROLES,)):
         for row in table.rows:
             name = row.text("name")
-            is_host = is_host_file or name in _SKIPPED or bool(_HOST.match(name) or _HOST_DOMAIN.match(name))
+            is_host = is_host_file or name in _SKIPPED or bool(_HOST_FUNCTION.match(name) or _HOST_DOMAIN.match(name))
             sums.add(row, work_of(name), is_host=is_host)
     calls = tuple(call for call in sums.calls if call.name not in _SKIPPED)
     devices, problems = device_of_kernels(sums.kernels), row_problems(sums.invalid_rows)
@@ -156,12 +156,12 @@ def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 SUMS = TextFormat(
-    "sums-csv", "rocprof, rocprofv3, hipprof", lambda clue: bool(_HEADING.match(_first_line(clue).strip())), _read_sums
+    "sums-csv", "rocprof, rocprofv3, hipprof", lambda clue: bool(_HEADINGS.match(_first_line(clue).strip())), _read_sums
 )
 
 
 def _recognises_top_kernels(clue: Clue) -> bool:
-    headings = _headings(clue).headings()
+    headings = _heading_table(clue).headings()
     return "kernelname" in headings and "count" in headings and any(heading.startswith("sum(") for heading in headings)
 
 

@@ -25,13 +25,13 @@ from telemetry_profile.facts.sql_columns import (
 from telemetry_profile.format_contract import Card, DatabaseFormat, Facts, Schema, Tables, Work
 
 _DISPATCHES, _REGIONS = "rocpd_kernel_dispatch", "rocpd_region"
-_SIZES = (
+_SIZE_COLUMNS = (
     "grid_size_x", "grid_size_y", "grid_size_z",
     "workgroup_size_x", "workgroup_size_y", "workgroup_size_z",
 )  # fmt: skip
 _AGENT_COLUMNS = ("id", "nid", "type", "absolute_index", "type_index", "product_name", "name", "extdata")
 _REGION_COLUMNS = ("start", "end", "name_id")
-_MARKER = "roctx"
+_MARKER_PREFIX = "roctx"
 
 
 def _recognises_rocpd(schema: Schema) -> bool:
@@ -46,10 +46,10 @@ def _read_rocpd(tables: Tables) -> Facts:
     return timeline.facts("rocpd", "rocprofv3", "boot")
 
 
-# Views hide rows without a name, so only tables are used. `rocpd_info_process` and `rocpd_info_node` are not read,
+# Only tables are read, because views hide rows without a name. `rocpd_info_process` and `rocpd_info_node` are not read,
 # because they contain the command line and the host.
 class _ProcessReader:
-    """Reads the tables of one process. Their names end in `suffix`."""
+    """Reads the tables of one process, whose names end in `suffix`."""
 
     def __init__(self, tables: Tables, suffix: str, timeline: Timeline) -> None:
         self._tables, self._suffix, self._timeline = tables, suffix, timeline
@@ -57,16 +57,16 @@ class _ProcessReader:
         self._cards: dict[int | None, Hashable] = {}
 
     def read(self) -> None:
-        self._set_cards()
+        self._add_cards()
         self._read_kernels()
         for start, end, name_id, *agents in self._rows(
             "rocpd_memory_copy", ("start", "end", "name_id", "dst_agent_id", "src_agent_id")
         ):
             name = self._strings.get(name_id) or NO_NAME
             self._timeline.add(self._card_key(*agents), "copy", *extent(start, end), name)
-        self._read_host()
+        self._read_host_calls()
 
-    def _set_cards(self) -> None:
+    def _add_cards(self) -> None:
         for agent, node, kind, number, index, product, name, extdata in self._rows("rocpd_info_agent", _AGENT_COLUMNS):
             if kind == "GPU":
                 # A card has the same number in all processes of a node.
@@ -75,7 +75,7 @@ class _ProcessReader:
                 self._timeline.set_card(key, card, process=self._suffix)
 
     def _card_key(self, *agents: object) -> Hashable:
-        """Return the key of the first agent that is a card. If there is none, return a key for an unknown card."""
+        """Return the key of the first agent that is a card. If none is a card, return a key for an unknown card."""
         agent_ids = [integer(agent) for agent in agents]
         unknown_card = self._suffix, agent_ids[0]
         return next((self._cards[agent_id] for agent_id in agent_ids if agent_id in self._cards), unknown_card)
@@ -85,18 +85,18 @@ class _ProcessReader:
         for symbol_id, shown, mangled in self._rows("rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name")):
             name = text(shown) or text(mangled) or NO_NAME
             symbols[symbol_id] = name, work_of(name)
-        rows = self._rows(_DISPATCHES, ("start", "end", "agent_id", "kernel_id", *_SIZES))
+        rows = self._rows(_DISPATCHES, ("start", "end", "agent_id", "kernel_id", *_SIZE_COLUMNS))
         for start, end, agent, kernel, *sizes in rows:
             name, work = symbols.get(kernel, (NO_NAME, "compute"))
             self._timeline.add(
                 self._card_key(agent), work, *extent(start, end), name, shape(*sizes[:3]), shape(*sizes[3:])
             )
 
-    def _read_host(self) -> None:
+    def _read_host_calls(self) -> None:
         marked = {string_id: string for string_id, string in self._strings.items() if _may_be_marker(string)}
         for start, end, string_id, event in self._rows(_REGIONS, (*_REGION_COLUMNS, "event_id")):
             if string_id in marked:
-                name = self._marker_text(event) if marked[string_id].startswith(_MARKER) else marked[string_id]
+                name = self._marker_text(event) if marked[string_id].startswith(_MARKER_PREFIX) else marked[string_id]
                 if not self._timeline.add_range(name, *extent(start, end), self._suffix):
                     self._timeline.add_call(name or marked[string_id], extent(start, end)[1])
         table = f"{_REGIONS}{self._suffix}"
@@ -105,7 +105,7 @@ class _ProcessReader:
         add_calls(self._timeline, self._tables, table, expressions, functions)
 
     def _marker_text(self, event: object) -> str:
-        """Return the marker's text from its event, where older versions store it."""
+        """Return a marker's text from the row of its event, or "". Older versions store the text there."""
         query = f"SELECT extdata FROM {quoted(f'rocpd_event{self._suffix}')} WHERE id = ?"  # noqa: S608  # a quoted name
         rows = self._tables.rows(query, (integer(event) or 0,))
         return next((text(_value_in(text(extdata), "message")) for (extdata,) in rows), "")
@@ -126,12 +126,12 @@ class _ProcessReader:
 
 
 def _may_be_marker(name: str) -> bool:
-    """Return whether this may be the name of a range that the program marked."""
-    return name.startswith(_MARKER) or is_step(name) or is_data_wait(name)
+    """Return whether a region with this name may be a range that the program marked."""
+    return name.startswith(_MARKER_PREFIX) or is_step(name) or is_data_wait(name)
 
 
 def _bus_id(extdata: str) -> str:
-    """Return the PCI address in an agent's JSON, or ""."""
+    """Return the PCI address in the JSON about an agent, or "" if it is missing."""
     location, domain = integer(_value_in(extdata, "location_id")), integer(_value_in(extdata, "domain")) or 0
     if location is None or not 0 < location <= 0xFFFF or not 0 <= domain <= 0xFFFF:
         return ""
@@ -152,8 +152,8 @@ ROCPD = DatabaseFormat("rocpd", "rocprofv3", _recognises_rocpd, _read_rocpd)
 _TIMES = ("BeginNs", "EndNs")
 # Each row: (table, name column, card column). If the trace is missing, the table of counters is used.
 _KERNEL_TABLES = (("OPS", "Name", "dev-id"), ("KERN", "KernelName", "gpu-id"))
-# Barriers in a queue only wait, and are ignored.
-_BARRIERS = ("<barrier packet>", "Marker")
+# Barriers in a queue are ignored, because they only wait.
+_BARRIER_PREFIXES = ("<barrier packet>", "Marker")
 
 
 def _recognises_rocprof(schema: Schema) -> bool:
@@ -166,7 +166,7 @@ def _read_rocprof(tables: Tables) -> Facts:
     for start, end, name, card in records(tables, "COPY", (*_TIMES, "Name", "dev-id")):
         # HSA's copies have no device in this table. If there is only one card, the copies belong to it.
         card_number = next(iter(cards)) if card is None and len(cards) == 1 else integer(card)
-        timeline.add(_key(timeline, card_number), "copy", *extent(start, end), _unquote(name))
+        timeline.add(_add_card(timeline, card_number), "copy", *extent(start, end), _unquote(name))
     for start, end, name in records(tables, "rocTX", (*_TIMES, "Name")):
         timeline.add_range(_unquote(name), *extent(start, end))
     for table in ("HIP", "HSA"):
@@ -180,16 +180,16 @@ def _add_kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
     for table, name_column, card_column in _KERNEL_TABLES:
         for start, end, stored_name, card in records(tables, table, (*_TIMES, name_column, card_column)):
             name = _unquote(stored_name)
-            if not name.startswith(_BARRIERS):
+            if not name.startswith(_BARRIER_PREFIXES):
                 card_number = integer(card)
                 card_numbers.add(card_number)
-                timeline.add(_key(timeline, card_number), work_of(name), *extent(start, end), name)
+                timeline.add(_add_card(timeline, card_number), work_of(name), *extent(start, end), name)
         if card_numbers:
             break
     return card_numbers
 
 
-def _key(timeline: Timeline, number: int | None) -> Hashable:
+def _add_card(timeline: Timeline, number: int | None) -> Hashable:
     timeline.set_card(number, Card(number))
     return number
 

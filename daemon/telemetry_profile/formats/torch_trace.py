@@ -26,7 +26,7 @@ from telemetry_profile.format_contract import (
 
 _NAME = "torch-trace"
 
-# Categories of Kineto's ActivityType, which were capitalized until 2022.
+# Categories of events, from Kineto's ActivityType. Some were capitalized until 2022.
 _KERNELS = frozenset({"kernel", "Kernel", "concurrent_kernel", "mtia_ccp_events"})
 _COPIES = frozenset({"gpu_memcpy", "Memcpy", "gpu_memset", "Memset"})
 _OPERATORS = frozenset({"cpu_op", "Operator", "user_annotation"})
@@ -37,20 +37,20 @@ _RUNTIMES = frozenset(
 _REPLAYED_RANGES = frozenset({"cuda_profiler_range", "musa_profiler_range"})
 _OTHERS = frozenset({"python_function", "gpu_user_annotation", "cpu_instant_event", "overhead", "cuda_sync", "Trace"})
 _CATEGORIES = _KERNELS | _COPIES | _OPERATORS | _RUNTIMES | _REPLAYED_RANGES | _OTHERS
-_KEYS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "baseTimeNanoseconds"})
+_KINETO_KEYS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "baseTimeNanoseconds"})
 
-# Kineto does not use these categories of other profilers.
-_FOREIGN = frozenset(
+# Categories of other profilers, which Kineto does not use.
+_FOREIGN_CATEGORIES = frozenset(
     {"HostToDevice", "async_npu", "async_task_queue", "enqueue", "dequeue", "HIP", "HIPOPS", "HIPCOPY"}
 )
 
-_REPLAYED = "the trace contains performance counters, but no kernel times"
-_NO_DEVICE = "the trace contains no device work: the program used only the CPU, or the profiler did not see the device"
+_NO_TIMES = "the trace contains performance counters, but no kernel times"
+_NO_WORK = "the trace contains no device work: the program used only the CPU, or the profiler did not see the device"
 
 _ANNOTATION = "user_annotation"
-_PROFILER_STEP = "ProfilerStep#"  # without the profiler's steps, ranges of the program are used
-_LOADER = "enumerate(DataLoader)"
-_MIN_RUN_RATIO = 0.5  # if fewer of the launched kernels ran, they were captured into a graph instead
+_STEP_PREFIX = "ProfilerStep#"  # if there are none, ranges of the program mark the steps
+_LOADER_PREFIX = "enumerate(DataLoader)"
+_MIN_RUN_RATIO = 0.5  # if fewer of the launched kernels ran, most were captured into a graph
 _MAX_INDEX = 10_000
 _MAX_RANK = 10_000_000
 _MAX_BASE_NS = 4 * 10**18
@@ -59,7 +59,7 @@ _MAX_BASE_NS = 4 * 10**18
 class _Reader:
     def __init__(self, clue: Clue) -> None:
         self._timeline = Timeline()
-        self._matrix = MatrixWork()
+        self._matrix_work = MatrixWork()
         self._program_steps: list[tuple[str, int | None, int | None]] = []
         self._has_profiler_steps = False
         self._work_by_name: dict[str, Work] = {}
@@ -102,19 +102,19 @@ class _Reader:
         devices = tuple(_mark_cut_step(device) for device in self._timeline.devices())
         if len(devices) == 1:
             flops = self._flops(devices[0])
-            devices = (replace(devices[0], flops=flops, dtype=self._matrix.dtype() if flops else ""),)
+            devices = (replace(devices[0], flops=flops, dtype=self._matrix_work.dtype() if flops else ""),)
         devices = shift_times((replace(device, rank=self._rank) for device in devices), self._base_ns)
-        remarks = () if devices else (_REPLAYED if self._has_replayed_ranges else _NO_DEVICE,)
+        remarks = () if devices else (_NO_TIMES if self._has_replayed_ranges else _NO_WORK,)
         facts = self._timeline.facts(_NAME, "torch.profiler", clock_of(devices), devices)
         return replace(facts, job_ranks=self._job_ranks, remarks=remarks)
 
     def _flops(self, device: Device) -> Flops | None:
-        """Return the FLOPs, computed from the operators' shapes, or None if a graph was captured."""
+        """Return the FLOPs from the shapes of operators. Return None if most kernels were captured into a graph."""
         executions = sum(kernel.calls for kernel in device.kernels if kernel.work != "copy")
         if executions < (device.split.launches or 0) * _MIN_RUN_RATIO:
             return None
         steps = zip(self._timeline.host_steps(), device.steps, strict=True)
-        return self._matrix.flops([span for span, step in steps if not step.is_cut])
+        return self._matrix_work.flops([span for span, step in steps if not step.is_cut])
 
     def _set_cards(self, properties: list[Any]) -> None:
         for device in properties[:_MAX_INDEX]:
@@ -127,23 +127,23 @@ class _Reader:
         if name in MATRIX_OPERATORS:
             begin, length = event.begin_ns(), event.length_ns()
             if begin is not None and length is not None and length >= 0:
-                self._matrix.add_operator((event.pid, event.tid), name, (begin, begin + length), event.args())
-        elif name.startswith(_PROFILER_STEP):
+                self._matrix_work.add_operator((event.pid, event.tid), name, (begin, begin + length), event.args())
+        elif name.startswith(_STEP_PREFIX):
             self._has_profiler_steps = True
             self._timeline.add_step(name, event.begin_ns(), event.length_ns())
-        elif name.startswith(_LOADER):
+        elif name.startswith(_LOADER_PREFIX):
             self._timeline.add_data_wait(event.begin_ns(), event.length_ns())
         elif event.cat == _ANNOTATION and is_step(name) and len(self._program_steps) < _MAX_INDEX:
             self._program_steps.append((name, event.begin_ns(), event.length_ns()))
 
     def _add_runtime_call(self, event: TraceEvent) -> None:
         self._timeline.add_call(event.name, event.length_ns())
-        launch_kind = _launched_kind(event.name)
+        launch_kind = _launch_kind_of(event.name)
         if launch_kind is None or (begin := event.begin_ns()) is None:
             return
         self._timeline.add_launch(begin, launch_kind, event.correlation())
         if launch_kind == "kernel":
-            self._matrix.add_launch((event.pid, event.tid), begin)
+            self._matrix_work.add_launch((event.pid, event.tid), begin)
 
     def _cached_work(self, name: str) -> Work:
         work = self._work_by_name.get(name)
@@ -170,8 +170,8 @@ class _Reader:
 
 
 @lru_cache(maxsize=1000)
-def _launched_kind(function: str) -> LaunchKind | None:
-    """Return what a runtime function launches, or None."""
+def _launch_kind_of(function: str) -> LaunchKind | None:
+    """Return what a runtime function such as `cudaLaunchKernel` launches, or None if nothing."""
     if "aunchHostFunc" in function:
         return None
     if "aunch" in function or function.startswith("runFunction"):
@@ -180,7 +180,7 @@ def _launched_kind(function: str) -> LaunchKind | None:
 
 
 def _mark_cut_step(device: Device) -> Device:
-    """Mark the last step as cut if it launched nothing, unlike earlier steps."""
+    """Mark the last step as cut if, unlike earlier steps, it launched nothing."""
     *earlier_steps, last_step = device.steps or (None,)
     if last_step is None or last_step.split.launches or not any(step.split.launches for step in earlier_steps):
         return device
@@ -198,9 +198,9 @@ def _occupancy(percent: object) -> float | None:
 
 def _recognises(sample: TraceSample) -> bool:
     categories = {event.cat for event in sample.events}
-    if categories & _FOREIGN or any(event.name.startswith("AscendCL@") for event in sample.events):
+    if categories & _FOREIGN_CATEGORIES or any(event.name.startswith("AscendCL@") for event in sample.events):
         return False
-    return not begins_like_ascend(sample) and bool(sample.keys.keys() & _KEYS or categories & _CATEGORIES)
+    return not begins_like_ascend(sample) and bool(sample.keys.keys() & _KINETO_KEYS or categories & _CATEGORIES)
 
 
 FORMAT = TraceFormat(_NAME, "torch.profiler", _recognises, _Reader)
