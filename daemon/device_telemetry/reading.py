@@ -54,7 +54,7 @@ def node_updates(interval: float | str, url: str | float | None, pause: PauseFun
 
 
 def read_document(url: str | None, timeout: float) -> Any:
-    """Return a snapshot document from a daemon or, without a daemon, from this node's tools. Raise TelemetryError."""
+    """Return a snapshot document from a daemon or, without one, from the tools. Raise TelemetryError on failure."""
     address = _daemon_address(url)
     if address is not None:
         with contextlib.closing(Client(address, _credentials(), timeout)) as client:

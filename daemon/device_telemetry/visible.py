@@ -28,9 +28,8 @@ def named_visible_devices(devices: Iterable[Device], environment: Mapping[str, s
     devices_by_vendor: dict[str, list[Device]] = {}
     for device in devices:
         devices_by_vendor.setdefault(device.vendor, []).append(device)
-    return tuple(
-        pair for vendor, group in devices_by_vendor.items() for pair in _name_devices(vendor, group, environment)
-    )
+    groups = devices_by_vendor.items()
+    return tuple(pair for vendor, group in groups for pair in _name_devices(vendor, group, environment))
 
 
 def _name_devices(vendor: str, devices: list[Device], environment: Mapping[str, str]) -> list[tuple[str, Device]]:

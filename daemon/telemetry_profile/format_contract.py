@@ -129,7 +129,7 @@ class Flops:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What one file contains about one device or rank."""
+    """The results that one file contains about one device or rank."""
 
     card: Card = Card()
     rank: int | None = None
@@ -174,7 +174,7 @@ class Device:
         )
 
     def known_values_of(self, part: Split) -> Split:
-        """Return `part`, with the fields set to None that are None in the device's `split`."""
+        """Return `part` without the values that are None in the device's `split`."""
         pairs = zip(self.split.values(), part.values(), strict=True)
         return Split(*(None if whole is None else value for whole, value in pairs))
 

@@ -196,8 +196,8 @@ def _rank_table(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
         (name, heading) for name, heading in _RANK_COLUMNS if any(getattr(split, name) is not None for _, split in rows)
     ]
     lines = _table_lines(f"RANKS ({unit})", columns, rows, scale, width)
-    longer_than = excess_text(spread.skew)
-    return lines + ([f"skew: the slowest rank takes {longer_than} the median"] if spread.skew >= 0.001 else [])
+    skew_line = f"skew: the slowest rank takes {excess_text(spread.skew)} the median"
+    return [*lines, skew_line] if spread.skew >= 0.001 else lines
 
 
 def _table_lines(
@@ -235,13 +235,14 @@ def _kernel_table(members: Sequence[Member], max_lines: int, width: int) -> list
     sums = kernel_sums(members)
     if not sums:
         return []
-    columns = len(_KERNEL_HEADINGS) if width >= _MIN_WIDE_WIDTH else _NARROW_COLUMN_COUNT
-    total_ns = sum(kernel.total_ns for kernel in sums)
+    column_count = len(_KERNEL_HEADINGS) if width >= _MIN_WIDE_WIDTH else _NARROW_COLUMN_COUNT
+    total_ns = sum(kernel_sum.total_ns for kernel_sum in sums)
     shown = sums[: max_lines - 1]
-    heading, rows = _KERNEL_HEADINGS[:columns], [_kernel_cells(kernel, total_ns)[: columns - 1] for kernel in shown]
+    heading = _KERNEL_HEADINGS[:column_count]
+    rows = [_kernel_cells(kernel_sum, total_ns)[: column_count - 1] for kernel_sum in shown]
     widths = [max(len(row[column]) for row in [heading[1:], *rows]) for column in range(len(heading) - 1)]
     name_width = max(_MIN_NAME_WIDTH, width - sum(widths) - 2 * len(widths))
-    names = shorten_distinctly([short_name(clean(kernel.longest.name)) for kernel in shown], name_width)
+    names = shorten_distinctly([short_name(clean(kernel_sum.longest.name)) for kernel_sum in shown], name_width)
     lines = [
         _align([name, *row], [name_width, *widths])
         for name, row in zip([heading[0], *names], [heading[1:], *rows], strict=True)
@@ -251,24 +252,24 @@ def _kernel_table(members: Sequence[Member], max_lines: int, width: int) -> list
 
 def _kernel_kind_lines(sums: Sequence[KernelSum], total_ns: int, width: int) -> list[str]:
     totals: Counter[str] = Counter()
-    for kernel in sums:
-        work = kernel.longest.work
-        totals[family_of(kernel.longest.name) if work == "compute" else work] += kernel.total_ns
+    for kernel_sum in sums:
+        work = kernel_sum.longest.work
+        totals[family_of(kernel_sum.longest.name) if work == "compute" else work] += kernel_sum.total_ns
     shown = [f"{kind} {human.percent(total / total_ns)}" for kind, total in totals.most_common()] if total_ns else []
     while len(line := f"by kind: {', '.join(shown)}") > width:
         shown.pop()
     return [line] if len(shown) > 1 else []
 
 
-def _kernel_cells(kernel: KernelSum, total_ns: int) -> tuple[str, ...]:
-    occupancy = kernel.longest.occupancy_ratio
+def _kernel_cells(kernel_sum: KernelSum, total_ns: int) -> tuple[str, ...]:
+    occupancy = kernel_sum.longest.occupancy_ratio
     return (
-        f"{kernel.calls:,}",
-        human.short_duration(kernel.total_ns),
-        human.short_duration(round(kernel.total_ns / max(1, kernel.calls))),
-        f"{kernel.total_ns / total_ns:.1%}" if total_ns else ABSENT,
-        kernel.longest.grid or ABSENT,
-        kernel.longest.block or ABSENT,
+        f"{kernel_sum.calls:,}",
+        human.short_duration(kernel_sum.total_ns),
+        human.short_duration(round(kernel_sum.total_ns / max(1, kernel_sum.calls))),
+        f"{kernel_sum.total_ns / total_ns:.1%}" if total_ns else ABSENT,
+        kernel_sum.longest.grid or ABSENT,
+        kernel_sum.longest.block or ABSENT,
         ABSENT if occupancy is None else f"{occupancy:.0%}",
     )
 

@@ -90,7 +90,7 @@ class LinkSums:
 
 
 class Timeline:
-    """The executions, steps, waits, calls and launches in one file."""
+    """The executions, steps, data_waits, calls and launches in one file."""
 
     def __init__(self) -> None:
         self._work_by_key: dict[Hashable, _DeviceWork] = {}
@@ -144,7 +144,7 @@ class Timeline:
             self._steps.append(_HostStep(process, name[:MAX_NAME_CHARACTERS], *span))
 
     def add_data_wait(self, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> None:
-        """Add a span in which the host waits for data."""
+        """Add a span in which the host data_waits for data."""
         span = self._checked_span(begin_ns, length_ns)
         if span is not None:
             self._data_waits.setdefault(process, Executions()).add(*span)
@@ -224,8 +224,8 @@ class Timeline:
         return begin_ns, begin_ns + length_ns
 
     def _create_device(self, device_work: _DeviceWork, *, is_only_device: bool) -> Device:
-        waits = [spans.union() for process, spans in self._data_waits.items() if _may_use(process, device_work)]
-        splitter = Splitter(device_work.executions, waits[0].union_with(*waits[1:]) if waits else None)
+        data_waits = [spans.union() for process, spans in self._data_waits.items() if _may_use(process, device_work)]
+        splitter = Splitter(device_work.executions, data_waits[0].union_with(*data_waits[1:]) if data_waits else None)
         steps_of_device = [step for step in self._steps if _may_use(step.process, device_work)]
         host_spans = [(step.begin, step.end) for step in steps_of_device]
         device_spans = self._launch_times.step_spans(device_work.executions, host_spans)

@@ -20,14 +20,14 @@ _MIN_KNOWN_RATIO = 0.5  # if fewer launches are known, the host's clock assigns 
 class Splitter:
     """Computes how one device spent its time."""
 
-    def __init__(self, executions: Mapping[Work, Executions], waits: Intervals | None) -> None:
+    def __init__(self, executions: Mapping[Work, Executions], data_waits: Intervals | None) -> None:
         self._fused = executions["fused"].union()
         self._compute = executions["compute"].union().union_with(self._fused)
         self._communication = executions["communication"].union().union_with(self._fused)
         self._copy = executions["copy"].union()
         self._kernels = self._compute.union_with(self._communication)
         self._busy = self._kernels.union_with(self._copy)
-        self._waits = waits
+        self._data_waits = data_waits
         begins = executions["compute"].begins + executions["communication"].begins + executions["fused"].begins
         self._kernel_begins = array("q", (begins[index] for index in sorted_indices(begins)))
 
@@ -49,7 +49,7 @@ class Splitter:
             copy_ns=self._copy.coverage(begin, end),
             exposed_copy_ns=busy - kernels,
             idle_ns=end - begin - busy,
-            data_wait_ns=None if self._waits is None else self._waits.coverage(*(host_span or (begin, end))),
+            data_wait_ns=None if self._data_waits is None else self._data_waits.coverage(*(host_span or (begin, end))),
             launches=end_index - first_index,
             launching_ns=begins[end_index - 1] - begins[first_index] if end_index > first_index else 0,
             gaps=len(gaps),
@@ -79,7 +79,7 @@ def _min_gap_length(begin: int, end: int) -> int:
 
 
 def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
-    """Return the index of the first item if it is far longer than all others, else None."""
+    """Return the index of the earliest item if it is far longer than all others, else None."""
     if len(begins) < 2:
         return None
     first_index = min(range(len(begins)), key=begins.__getitem__)
@@ -88,7 +88,7 @@ def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | 
 
 
 def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
-    """Return the span and the length of the first collective if it is unusually long, else None."""
+    """Return (span, first collective) if the first collective is unusually long, else None."""
     lengths = [end - begin for begin, end in zip(executions.begins, executions.ends, strict=True)]
     index = index_of_long_first(executions.begins, lengths)
     if index is None:
@@ -98,7 +98,7 @@ def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Int
 
 
 def gaps_and_rest(splitter: Splitter, first_collective: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
-    """Return the long gaps, and how the device spent the time outside of them. Without gaps, return ((), None)."""
+    """Return (long gaps, split of the time outside them and `first_collective`), or ((), None) without long gaps."""
     begin, end = splitter.span()
     gaps = splitter.long_gaps(begin, end)
     if not gaps:
@@ -144,7 +144,7 @@ class Launches:
 
 
 class _WorkOfSteps:
-    """Finds the span on the device of the work that each step launched."""
+    """Finds out when the device worked on each step."""
 
     def __init__(self, steps: Sequence[Interval]) -> None:
         self._steps = steps
@@ -166,7 +166,7 @@ class _WorkOfSteps:
             self._first_begin = begin if self._first_begin is None else min(self._first_begin, begin)
 
     def step_spans(self) -> list[Interval]:
-        """Return the device's span for each step. The spans do not overlap."""
+        """Return the span of each step on the device. The spans do not overlap."""
         first_begin = self._first_begin if self._first_begin is not None else self._steps[0][0]
         previous_end = max([self._earlier_end, *(end for begin, end in self._unlaunched if begin < first_begin)])
         ends = [max(end, work_end) for (_, end), work_end in zip(self._steps, self._work_ends, strict=True)]

@@ -32,12 +32,12 @@ def column_of(schema: Schema, table: str, name: str) -> str | None:
 
 
 def records(tables: Tables, table: str, column_names: Sequence[str]) -> Iterator[Row]:
-    """Yield a tuple of these columns' values for each row. The value of a missing column is None."""
+    """Yield the values of these columns for each row. The value of a missing column is None."""
     return select(tables, table, columns_of(tables.schema, table, column_names))
 
 
 def select(tables: Tables, table: str, expressions: Iterable[str | None], ending: str = "") -> Iterator[Row]:
-    """Yield a tuple of the SQL expressions' values for each row of a table. None stands for an unknown column."""
+    """Yield the values of these SQL expressions for each row of a table. The value of an expression None is None."""
     if table not in tables.schema:
         return iter(())
     columns = ", ".join(expression or "NULL" for expression in expressions)

@@ -127,7 +127,7 @@ def _create_telemetry(profiled_card: ProfiledCard, history: CardHistory, match: 
 
 
 def _samples_during(begin: float, end: float, samples: Sequence[Sample]) -> list[Sample]:
-    """Return the samples during the profile or, if there are none, the nearest sample."""
+    """Return the samples from `begin` to `end` or, if there are none, the nearest sample within _NEAREST_SECONDS."""
     samples_inside = [sample for sample in samples if begin <= sample.time <= end]
     if samples_inside or not samples:
         return samples_inside

@@ -60,7 +60,7 @@ class ProfileFile:
 
 
 def find_files(paths: Sequence[str]) -> list[ProfileFile]:
-    """Return the files with these paths, and all files below folders. Raise OSError if a path cannot be read."""
+    """Return these files, and all files in these folders. Raise OSError if a path is unreadable or has too many files."""
     files: dict[str, ProfileFile] = {}
     for path in paths:
         if Path(path).is_dir():

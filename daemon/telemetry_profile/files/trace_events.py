@@ -47,11 +47,11 @@ class Event(msgspec.Struct, gc=False):
 
     def begin_ns(self) -> int | None:
         """Return the exact start in nanoseconds, or None if it is not a number."""
-        return _from_microseconds(self.ts)
+        return _microseconds_as_ns(self.ts)
 
     def length_ns(self) -> int | None:
         """Return the duration in nanoseconds, or None if it is not a number."""
-        return _from_microseconds(self.dur)
+        return _microseconds_as_ns(self.dur)
 
     def args(self) -> Mapping[str, Any]:
         """Return the arguments, or {} if they are not an object."""
@@ -152,8 +152,7 @@ def _possible_ends(data: bytes) -> Iterator[re.Match[bytes]]:
     yield from reversed(list(_POSSIBLE_END.finditer(data, 0, last_part_start)))
 
 
-def _from_microseconds(raw: msgspec.Raw) -> int | None:
-    """Convert microseconds to integer nanoseconds."""
+def _microseconds_as_ns(raw: msgspec.Raw) -> int | None:
     printed = str(memoryview(raw), "ascii", "replace").strip('"')
     whole, _, decimals = printed.partition(".")
     digits = whole + decimals
@@ -202,7 +201,7 @@ def decode_singly(text: str) -> SingleEvents:
 
 
 def _value_or_none(text: str, start: int) -> tuple[Any, int]:
-    """Return (value, end) for the value at `start`, with None for an unreadable value. Raise IncompleteError."""
+    """Return (value, end) for the value at `start`, or (None, end) if it is unreadable. Raise IncompleteError."""
     try:
         return value_at(text, start)
     except UnreadableError:
@@ -279,7 +278,7 @@ _SINGLE_DECODER = json.JSONDecoder(parse_float=_PrintedNumber, parse_constant=la
 
 
 def value_at(text: str, start: int) -> tuple[Any, int]:
-    """Return (value, end) for the value at `start`. Raise IncompleteError or MalformedError."""
+    """Return (value, end) for the value at `start`. Raise IncompleteError if it is cut off, else MalformedError."""
     try:
         return _SINGLE_DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:

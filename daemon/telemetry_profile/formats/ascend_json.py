@@ -93,20 +93,20 @@ class _RankSums:
 
 @dataclass(slots=True)
 class _Communication:
-    ranks: dict[int | None, _RankSums] = field(default_factory=dict)
+    sums_by_rank: dict[int | None, _RankSums] = field(default_factory=dict)
     links: LinkSums = field(default_factory=LinkSums)
 
 
 def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
-    content = _Communication()
+    communication = _Communication()
     for keys, values in _operations(_read_document(lines, _MAX_MIB), ()):
         if _TIMES_KEY in values:
-            _add_times(keys, values, content)
+            _add_times(keys, values, communication)
         else:
-            _add_matrix_link(keys, values, content)
-    sorted_ranks = sorted(content.ranks.items(), key=lambda item: item[0] or 0)
-    devices = tuple(_device_of(rank, sums) for rank, sums in sorted_ranks)
-    return Facts("ascend-communication", _TOOL, devices=devices, links=content.links.links())
+            _add_matrix_link(keys, values, communication)
+    ranks_and_sums = sorted(communication.sums_by_rank.items(), key=lambda item: item[0] or 0)
+    devices = tuple(_device_of(rank, sums) for rank, sums in ranks_and_sums)
+    return Facts("ascend-communication", _TOOL, devices=devices, links=communication.links.links())
 
 
 def _operations(node: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
@@ -127,9 +127,9 @@ def _add_times(keys: tuple[str, ...], values: Mapping[str, Any], communication: 
         return
     # If the file covers all ranks, the innermost key is the rank. Otherwise, it is the operation.
     has_rank_key = len(keys) > 1 and bool(_RANK_KEY.match(keys[-1]))
-    rank = communication.ranks.setdefault(int(keys[-1]) if has_rank_key else None, _RankSums())
+    rank_sums = communication.sums_by_rank.setdefault(int(keys[-1]) if has_rank_key else None, _RankSums())
     step = next((match[1] for key in keys if (match := _STEP_KEY.match(key))), "")
-    rank.add(_collective_name(keys[-2 if has_rank_key else -1]), step, times, elapsed_ns)
+    rank_sums.add(_collective_name(keys[-2 if has_rank_key else -1]), step, times, elapsed_ns)
     _add_transports(values.get(_BANDWIDTH_KEY), keys[-1] if has_rank_key else "", communication)
 
 
@@ -251,7 +251,7 @@ def _read_object(lines: Iterable[str]) -> dict[str, Any]:
 
 
 def _devices_of_folder(clue: Clue, rank: int | None) -> tuple[Device, ...]:
-    """Return the device with this rank in whose folder the file is, or () if rank and folder are unknown."""
+    """Return (device,) with this rank and the number in the name of the folder, or () if both are unknown."""
     folder_match = _DEVICE_FOLDER.match(clue.folders[-1]) if clue.folders else None
     index = int(folder_match[1]) if folder_match else None
     return () if rank is None and index is None else (Device(Card(index=index), rank=rank),)

@@ -94,7 +94,7 @@ def _is_sum_heading(cells: Sequence[str]) -> bool:
 
 
 def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
-    kernels: dict[int | None, list[Kernel]] = {}
+    kernels_by_card: dict[int | None, list[Kernel]] = {}
     calls: list[Call] = []
     rows = CsvRows(lines, _is_sum_heading)
     for row in rows:
@@ -105,8 +105,9 @@ def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
         elif is_call:
             calls.append(Call(row["API Name"], count, total_ns))
         else:
-            kernels.setdefault(parse_index(row.get("Device_id", "")), []).append(_kernel_of_row(row, count, total_ns))
-    devices = tuple(Device(Card(index), kernels=sort_kernels(of_device)) for index, of_device in kernels.items())
+            card_kernels = kernels_by_card.setdefault(parse_index(row.get("Device_id", "")), [])
+            card_kernels.append(_kernel_of_row(row, count, total_ns))
+    devices = tuple(Device(Card(index), kernels=sort_kernels(kernels)) for index, kernels in kernels_by_card.items())
     return Facts("ascend-sums", _TOOL, devices=devices, calls=tuple(calls), problems=rows.problems())
 
 

@@ -71,7 +71,7 @@ def _event_rows(tables: Tables, prefix: str, column_names: Sequence[str]) -> Ite
 
 
 class _Cards:
-    """Finds the card for a process and its number of the device."""
+    """Finds the card for a process and a device number."""
 
     def __init__(self, tables: Tables, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -106,7 +106,6 @@ class _EventNames:
         return self._device_names.get((process, str(name_id))) or NO_NAME
 
     def range_name(self, process: str, name_id: object) -> str:
-        """Return the name of a range that the program marked."""
         key = process, str(name_id)
         return self._host_names.get(key) or self._device_names.get(key) or text(name_id)
 
@@ -128,14 +127,15 @@ def _recognises_counters(clue: Clue) -> bool:
 
 
 def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
-    by_card: dict[int | None, dict[str, Kernel]] = {}
+    kernels_by_card: dict[int | None, dict[str, Kernel]] = {}
     for block in _kernel_blocks(lines):
         length = nanoseconds(block.get("kernel time", ""), _UNITS.get(block.get("unit of kernel time", ""), 0) or S)
         if length is not None and 0 <= length < MAX_LENGTH_NS and "kernel time" in block:
             gpu_id = block.get("gpu id", "")
-            kernels = by_card.setdefault(int(gpu_id) if gpu_id.isdecimal() and len(gpu_id) < 9 else None, {})
+            kernels = kernels_by_card.setdefault(int(gpu_id) if gpu_id.isdecimal() and len(gpu_id) < 9 else None, {})
             _add_kernel(kernels, block, length)
-    devices = tuple(Device(Card(index), kernels=sort_kernels(by_name.values())) for index, by_name in by_card.items())
+    cards = kernels_by_card.items()
+    devices = tuple(Device(Card(index), kernels=sort_kernels(kernels.values())) for index, kernels in cards)
     return Facts("hipprof-pmc", _TOOL, devices=devices, remarks=(_REMARK,) if devices else ())
 
 
@@ -227,7 +227,7 @@ class _Reader:
 
 
 def _kind_and_device(name: object) -> tuple[_EventKind, int | None]:
-    """Return the kind of the events and the device number that the name of their process shows."""
+    """Return the event kind and the device number that a process name shows."""
     if not isinstance(name, str):
         return "", None
     kind: _EventKind = next((kind for pattern, kind in _PROCESSES if pattern.match(name)), "")

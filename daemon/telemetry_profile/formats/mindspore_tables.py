@@ -170,7 +170,6 @@ def _find_headings(cells: Sequence[str]) -> _Headings | None:
 
 
 def _recognises_operators(clue: Clue) -> bool:
-    """Return whether a file contains operators, or sums by the type of operator."""
     return _SUMS_BY_TYPE.match(clue.name) is not None or _find_headings(first_cells(clue.text)) is not None
 
 

@@ -55,7 +55,7 @@ def _unix_extent(start: object, end: object, session_start: int | None) -> tuple
 
 
 class _Cards:
-    """Finds the card for a process and its device number. The number may differ between processes."""
+    """Finds the card for a process and a device number, which may differ between processes."""
 
     def __init__(self, tables: Tables, timeline: Timeline) -> None:
         self._timeline = timeline

@@ -32,11 +32,10 @@ _TIME_UNIT = re.compile(r"\((ns|us|µs|ms|s|sec)\)", re.IGNORECASE)
 
 
 def _recognises_nsys(clue: Clue) -> bool:
-    return any(_is_heading(line) for line in clue.text.splitlines()[:_MAX_SEARCHED_LINES])
+    return any(_is_nsys_heading(line) for line in clue.text.splitlines()[:_MAX_SEARCHED_LINES])
 
 
-def _is_heading(line: str) -> bool:
-    """Return whether a line contains the headings of an nsys report."""
+def _is_nsys_heading(line: str) -> bool:
     if "," not in line or not _TIME_UNIT.search(line):
         return False
     table = Table(columns_of(line), ())
@@ -81,7 +80,6 @@ def _work_of_row(row: Row) -> Work:
 
 
 def _is_device_row(table: Table, row: Row) -> bool:
-    """Return whether a row describes work of the device, not of the host."""
     headings = table.headings()
     if "range" in headings or "style" in headings or "numcalls" in headings or row.text("kind").upper().endswith("API"):
         return False
@@ -247,6 +245,7 @@ def _read_ncu(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _metrics(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Yield (name, unit, printed value) for the metrics in a row. `units` is the row of units, if there is one."""
     if "Metric Name" in row:
         yield row["Metric Name"], row.get("Metric Unit", ""), row.get("Metric Value", "")
         return

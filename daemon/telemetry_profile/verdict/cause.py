@@ -29,7 +29,7 @@ _EQUAL_RATIO = 0.8  # causes are about equal if the ratio of their shares is at 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A possible cause of a slow step. `share` is the part of a step that it explains; `text` is a sentence about it."""
+    """A possible cause of a slow step. `share` is the part of a step that the cause explains. `text` is a sentence."""
 
     cause: Cause
     share: float | None
@@ -57,7 +57,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the files show about the causes of a slow step."""
+    """The measured values by which the causes of a slow step are found."""
 
     rank_steps: Sequence[UsualStep]
     hints: Sequence[Hint]
@@ -120,7 +120,7 @@ class Evidence:
 
 
 class _CauseRule(NamedTuple):
-    """How to find a cause. The cause is a candidate if its share of the step is at least `min_share`."""
+    """A rule that finds a cause. The cause is a candidate if its share of the step is at least `min_share`."""
 
     cause: Cause
     min_share: float

@@ -80,7 +80,7 @@ class Profile:
 
 @dataclass(slots=True)
 class _DeviceInFile:
-    """What one file contains about one device."""
+    """The results that one file contains about one device."""
 
     result_folder: tuple[str, ...]
     file: FileFacts

@@ -54,7 +54,7 @@ class UsualStep:
 
 
 def comparable_ranks(rank_steps: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
-    """Return the ranks whose span and compute time are known. If others are left out, also return the names."""
+    """Return the ranks whose times are known, and their names. If all or no times are known, return (all, "")."""
     timed = [step for step in rank_steps if step.split.span_ns and step.split.compute_ns is not None]
     if len(timed) in (0, len(rank_steps)):
         return rank_steps, ""
