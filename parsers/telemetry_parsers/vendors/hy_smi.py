@@ -20,7 +20,6 @@ _FOLDERS = (
     "/opt/dtk*/.hyhal/bin",
     "/opt/dtk*/bin",
 )
-# Flags of hy-smi.
 _CORE = "--showid --showproductname --showuniqueid --showserial --showbus --showtemp --showpower --showuse"
 # `-b` and `--showhcuutil` are omitted, because they sample over an interval.
 _USUAL = f"{_CORE} --showmaxpower --showmeminfo vram --showclocks --showperflevel"

@@ -21,7 +21,6 @@ GIVES = (
     "fan_rpm",
 )
 _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
-# Flags of rocm-smi.
 _CORE = "--showbus --showuniqueid --showproductname --showtemp --showpower --showuse"
 # `-b` is omitted, because it samples over an interval.
 _USUAL = f"{_CORE} --showmaxpower --showmemuse --showmeminfo vram gtt --showclocks --showfan --showperflevel"

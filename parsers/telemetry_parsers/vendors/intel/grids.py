@@ -97,8 +97,8 @@ def _finish_grids(grid: _GridState, lines: Sequence[Line]) -> None:
     if lines and (not grid.is_after_rule or ends_inside_rule(lines)) and not grid.draft.is_cut:
         grid.draft.is_cut = True
         grid.draft.add_problem(lines[-1].where, "the text ends inside this line; more lines may be missing")
-    for device, states in grid.health_states.items():
-        store_health(grid.draft, device, states)
+    for device, states_by_item in grid.health_states.items():
+        store_health(grid.draft, device, states_by_item)
 
 
 def split_label(text: str) -> tuple[str, str]:

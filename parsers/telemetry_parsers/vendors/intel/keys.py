@@ -258,10 +258,10 @@ QUERY = QueryShape(
 )  # fmt: skip
 
 
-def store_health(draft: Draft, device: int, states: Mapping[str, str]) -> None:
+def store_health(draft: Draft, device: int, states_by_item: Mapping[str, str]) -> None:
     """Store the worst state as the device's health, unless an item or all states are missing."""
-    known_states = [state for state in states.values() if state not in _MISSING_STATES]
-    if _HEALTH_ITEMS - set(states) or not known_states or not set(known_states) <= set(_STATES_WORST_FIRST):
+    known_states = [state for state in states_by_item.values() if state not in _MISSING_STATES]
+    if _HEALTH_ITEMS - set(states_by_item) or not known_states or not set(known_states) <= set(_STATES_WORST_FIRST):
         return
     worst_state = min(known_states, key=_STATES_WORST_FIRST.index)
     draft.store(device, (HEALTH_STATE,), worst_state, "health")

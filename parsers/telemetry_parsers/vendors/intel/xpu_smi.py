@@ -77,19 +77,19 @@ def _read_device(item: _JsonObject, draft: Draft) -> None:
 
 
 def _read_health(item: _JsonObject, device: int, draft: Draft) -> None:
-    states: dict[str, str] = {}
+    states_by_item: dict[str, str] = {}
     for name, (item_number, sensor) in keys.HEALTH_JSON.items():
         component = item.get(name)
         if not isinstance(component, dict):
             continue
         state = str(component.get("status", ""))
-        states[item_number] = state.lower()
+        states_by_item[item_number] = state.lower()
         if state.lower() not in keys.HEALTHY_STATES:
             draft.add_problem(f"JSON {name}", f"the state is {quote(state)}")
         for key, target in keys.THRESHOLDS.get(sensor, {}).items():
             draft.store(device, (target,), str(component.get(key, "")), f"JSON {name}/{key}")
-    if states:
-        store_health(draft, device, states)
+    if states_by_item:
+        store_health(draft, device, states_by_item)
 
 
 # Maps the name of a list in a document to the function that reads an item of the list.

@@ -84,19 +84,19 @@ def _saved_files_of_cards(text_lines: Sequence[Line]) -> list[Output]:
 
 def _saved_files(lines: Sequence[Line]) -> list[Output]:
     """Return the files in saved output. The format that yields the most files is used."""
-    errors: dict[str, int] = {}
+    errors_by_path: dict[str, int] = {}
     other_lines = []
     for line in lines:
         match = _ERROR_LINE.match(line.text) if line.ended and ": " in line.text else None
         if match is not None and match[2] in _ERROR_NUMBERS:
-            errors[match[1]] = _ERROR_NUMBERS[match[2]]
+            errors_by_path[match[1]] = _ERROR_NUMBERS[match[2]]
         else:
             other_lines.append(line)
     formats = (_read_ttar, _read_files_below_paths, _read_grep_output, _read_shell_session)
     files = max((read_format(other_lines) for read_format in formats), key=len)
-    readable_files = [output for output in files if output.name not in errors or output.text.strip()]
+    readable_files = [output for output in files if output.name not in errors_by_path or output.text.strip()]
     paths = {output.name for output in readable_files}
-    return readable_files + [Output(path, status=status) for path, status in errors.items() if path not in paths]
+    return readable_files + [Output(path, status=error) for path, error in errors_by_path.items() if path not in paths]
 
 
 def _read_ttar(lines: Sequence[Line]) -> list[Output]:
@@ -142,12 +142,12 @@ def _path_in(line: Line) -> str | None:
 
 
 def _read_grep_output(lines: Sequence[Line]) -> list[Output]:
-    files: dict[str, list[str]] = {}
+    lines_by_path: dict[str, list[str]] = {}
     for line in lines:
         match = _GREP_LINE.match(line.text)
         if match is not None and line.ended:
-            files.setdefault(match[1], []).append(match[2])
-    return [Output(path, text="\n".join(body), status=0) for path, body in files.items()]
+            lines_by_path.setdefault(match[1], []).append(match[2])
+    return [Output(path, text="\n".join(body), status=0) for path, body in lines_by_path.items()]
 
 
 def _read_shell_session(lines: Sequence[Line]) -> list[Output]:

@@ -185,10 +185,10 @@ _MEGAHERTZ = 1e6
 
 def read_nodes(nodes: Sequence[Node], awake_cards: Mapping[str, CardFiles], draft: Draft) -> None:
     """Add each node's facts and readings to the card at its address. Add its partition, if any, as a device."""
-    positions = {device.bus_id: position for position, device in enumerate(draft.devices()) if device.bus_id}
-    kfd_only_addresses = {node.bus_id for node in nodes if node.bus_id not in positions}
+    positions_by_address = {device.bus_id: position for position, device in enumerate(draft.devices()) if device.bus_id}
+    kfd_only_addresses = {node.bus_id for node in nodes if node.bus_id not in positions_by_address}
     for node in nodes:
-        position = _find_or_add_device(node, positions, draft)
+        position = _find_or_add_device(node, positions_by_address, draft)
         if position is None:
             continue
         draft.replace_device(position, _with_node_facts(draft.device_at(position), node))
@@ -202,13 +202,14 @@ def read_nodes(nodes: Sequence[Node], awake_cards: Mapping[str, CardFiles], draf
                 read_partition_metrics(position, node.partition, awake_cards[node.bus_id], draft)
 
 
-def _find_or_add_device(node: Node, positions: dict[str, int], draft: Draft) -> int | None:
+def _find_or_add_device(node: Node, positions_by_address: dict[str, int], draft: Draft) -> int | None:
     """Return the position of the node's device, or None for a partition whose card is missing."""
     if node.partition is not None:
-        return draft.add_device(_create_device(node, positions[node.bus_id])) if node.bus_id in positions else None
-    if node.bus_id not in positions:
-        positions[node.bus_id] = draft.add_device(_create_device(node, None))
-    return positions[node.bus_id]
+        parent = positions_by_address.get(node.bus_id)
+        return None if parent is None else draft.add_device(_create_device(node, parent))
+    if node.bus_id not in positions_by_address:
+        positions_by_address[node.bus_id] = draft.add_device(_create_device(node, None))
+    return positions_by_address[node.bus_id]
 
 
 def _read_kfd_readings(node: Node, position: int, draft: Draft) -> None:
@@ -238,8 +239,8 @@ def read_processes(tree: Tree, nodes: Iterable[Node], draft: Draft) -> None:
     """Add the processes that use memory of a node, and each device's process count."""
     if not tree.lists_processes:
         return
-    positions = {(device.bus_id, device.partition): position for position, device in enumerate(draft.devices())}
-    positions_by_gpu = {node.gpu_id: positions[node.bus_id, node.partition] for node in nodes if node.gpu_id}
+    positions_by_slot = {(device.bus_id, device.partition): position for position, device in enumerate(draft.devices())}
+    positions_by_gpu = {node.gpu_id: positions_by_slot[node.bus_id, node.partition] for node in nodes if node.gpu_id}
     for (pid, gpu_id), output in sorted(tree.processes.items()):
         position = positions_by_gpu.get(gpu_id)
         used = units.number(output.text) if not output.status else Absent.NOT_REPORTED
