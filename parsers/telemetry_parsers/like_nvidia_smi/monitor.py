@@ -133,9 +133,9 @@ def read_query(lines: Sequence[Line], shape: QueryShape, draft: Draft) -> None:
             draft.add_unknown(*unknown_fields)
         elif headings and line.text.strip():
             _update_newest_rows(draft, headings, line, newest_rows)
-    for card, (line, headings, cells) in newest_rows.items():
-        index = units.integer(card)
-        device = draft.device(card if index is None else index)
+    for card_id, (line, headings, cells) in newest_rows.items():
+        index = units.integer(card_id)
+        device = draft.device(card_id if index is None else index)
         for (name, unit), cell in zip(headings, cells, strict=True):
             target = shape.fields.get(name)
             if target is not None:
@@ -164,13 +164,13 @@ def _update_newest_rows(draft: Draft, headings: _Headings, line: Line, newest_ro
         cells = [" ".join(cells[:2]), *cells[2:]]  # the date and the time
     names = [name for name, _ in headings]
     is_complete = len(cells) == len(headings)
-    card = next((cells[names.index(name)] for name in _IDENTITY_FIELDS if name in names), "") if is_complete else ""
-    if not card:
+    card_id = next((cells[names.index(name)] for name in _IDENTITY_FIELDS if name in names), "") if is_complete else ""
+    if not card_id:
         draft.add_problem(line.where, wrong_cells(line.text))
     elif line.ended:
-        newest_rows[card] = (line, headings, cells)
-    elif card not in newest_rows:
-        newest_rows[card] = (line, headings, [*cells[:-1], ""])  # the last cell may be a fragment
+        newest_rows[card_id] = (line, headings, cells)
+    elif card_id not in newest_rows:
+        newest_rows[card_id] = (line, headings, [*cells[:-1], ""])  # the last cell may be a fragment
 
 
 def csv_cells(text: str, max_length: int = _MAX_ROW_LENGTH, max_commas: int = _MAX_CELLS) -> list[str]:

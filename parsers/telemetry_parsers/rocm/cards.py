@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import permutations
 
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, replace
@@ -146,7 +147,7 @@ def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequen
     return {
         secondary_die: cards[primary_die].bus_id or str(cards[primary_die].index)
         for package in packages
-        for primary_die, secondary_die in (package, reversed(package))
+        for primary_die, secondary_die in permutations(package)
         if cards[secondary_die].is_secondary_die
     }
 
