@@ -15,7 +15,7 @@ Origin = Literal["vendor", "measured", "configured"]
 # Rates of `fp32` and `fp64` are for vector units, other rates for matrix units. Integers are signed.
 DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")
 # The 16-bit data types, the preferred one first.
-_SIXTEEN_BITS = ("bf16", "fp16")
+_SIXTEEN_BIT_DTYPES = ("bf16", "fp16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class PeakRates:
     def main_dtype(self) -> str | None:
         """Return the preferred 16-bit data type with a known rate (bf16 before fp16), or None."""
         dtypes = {rate.dtype for rate in self.rates}
-        return next((dtype for dtype in _SIXTEEN_BITS if dtype in dtypes), None)
+        return next((dtype for dtype in _SIXTEEN_BIT_DTYPES if dtype in dtypes), None)
 
 
 class QuotedRate(NamedTuple):
@@ -213,9 +213,9 @@ def peak_of(model: str, pci_id: str = "") -> PeakRates | None:
 
 def find_row(model: str, pci_id: str = "") -> Model | None:
     """Return the row with this model name, else the row with this PCI id. Return None if the two contradict."""
-    row = _by_name().get(model)
+    row = _rows_by_name().get(model)
     if row is None:
-        return _by_pci_id().get(pci_id)
+        return _rows_by_pci_id().get(pci_id)
     return None if pci_id and row.pci_ids and pci_id not in row.pci_ids else row
 
 
@@ -228,11 +228,11 @@ def peak_of_row(row: Model) -> PeakRates:
 
 
 @cache
-def _by_name() -> Mapping[str, Model]:
+def _rows_by_name() -> Mapping[str, Model]:
     return {name: row for row in ROWS for name in row.names}
 
 
 @cache
-def _by_pci_id() -> Mapping[str, Model]:
+def _rows_by_pci_id() -> Mapping[str, Model]:
     ids = [pci_id for row in ROWS for pci_id in row.pci_ids]
     return {pci_id: row for row in ROWS for pci_id in row.pci_ids if ids.count(pci_id) == 1}

@@ -7,9 +7,9 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReplayInfo:
-    """The replayed recording, the recorded time that is `shown`, and the player's state (`how`)."""
+    """The replayed recording, the recorded time that is shown now, and the player's state, such as `10 ×, paused`."""
 
     wall_time: float
     hostname: str = ""  # empty if the recording is masked
-    shown: float | None = None
-    how: str = ""
+    shown_time: float | None = None
+    player_state: str = ""

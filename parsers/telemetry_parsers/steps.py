@@ -133,24 +133,24 @@ def _normalize_bus_id(printed: str) -> str:
 
 def _select_files(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[Problem]]:
     """Return the step counts of one file per rank, and a problem for each ignored file."""
-    first_users: dict[str, int] = {}
+    first_user_by_job: dict[str, int] = {}
     for item in counts:
-        first_users.setdefault(item.job_id, item.user_id)
+        first_user_by_job.setdefault(item.job_id, item.user_id)
     selected: dict[tuple[str, str, object], StepCounts] = {}
-    file_counts: Counter[int] = Counter()
+    file_counts_by_user: Counter[int] = Counter()
     problems: list[Problem] = []
     for item in sorted(counts, key=lambda item: item.is_quiet):
         key = (item.job_id, item.rank, item.card)
-        if first_users[item.job_id] != item.user_id:
+        if first_user_by_job[item.job_id] != item.user_id:
             problems.append(Problem(quote(item.file), "reports a job that another user already reports"))
         elif key in selected:
             problems.append(Problem(quote(item.file), f"reports the same rank as {quote(selected[key].file)}"))
-        elif file_counts[item.user_id] >= MAX_FILES_PER_USER or len(selected) >= MAX_FILES:
+        elif file_counts_by_user[item.user_id] >= MAX_FILES_PER_USER or len(selected) >= MAX_FILES:
             limits = f"at most {MAX_FILES_PER_USER} files per user and {MAX_FILES} files in total are read"
             problems.append(Problem(quote(item.file), f"is ignored: {limits}"))
         else:
             selected[key] = item
-            file_counts[item.user_id] += 1
+            file_counts_by_user[item.user_id] += 1
     return [item for item in counts if selected.get((item.job_id, item.rank, item.card)) is item], problems
 
 

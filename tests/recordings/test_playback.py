@@ -37,8 +37,8 @@ def test_a_moment_is_shown_as_it_was(tmp_path: Path, at: str, temperatures: list
     snapshot = it.store.snapshot()
     assert (snapshot.hostname, it.node.replay_info().hostname) == ("gpu-17", "gpu-17")
     assert snapshot.recorded is not None
-    assert snapshot.recorded.shown is not None
-    assert snapshot.wall_time == pytest.approx(snapshot.recorded.shown)
+    assert snapshot.recorded.shown_time is not None
+    assert snapshot.wall_time == pytest.approx(snapshot.recorded.shown_time)
     assert BEGUN <= snapshot.wall_time <= BEGUN + 60
 
 
@@ -151,14 +151,14 @@ def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
                 snapshot = it.store.snapshot()
                 assert snapshot.recorded is not None
                 assert it.temperatures() == [10.0, 50.0]
-                assert snapshot.recorded.shown == pytest.approx(BEGUN + 610, abs=60)
-                assert snapshot.recorded.how == f"paused, seeking to 2026-11-18 {hour} UTC"
+                assert snapshot.recorded.shown_time == pytest.approx(BEGUN + 610, abs=60)
+                assert snapshot.recorded.player_state == f"paused, seeking to 2026-11-18 {hour} UTC"
                 assert snapshot.wall_time == pytest.approx(before.wall_time, abs=5)
         finally:
             goes_on.set()
         assert it.comes(60.0, 50.0)
         assert comes_true(lambda: it.node.controls.state_text() == "paused")
-        assert it.node.replay_info().shown == pytest.approx(BEGUN + 3610)
+        assert it.node.replay_info().shown_time == pytest.approx(BEGUN + 3610)
 
 
 def test_keys_go_elsewhere(tmp_path: Path) -> None:

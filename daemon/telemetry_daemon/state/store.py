@@ -75,7 +75,7 @@ class Store:
         with self._lock:
             self._snapshot = None
             if self._frozen is not None and self._frozen.recorded is not None and self._replay_info is not None:
-                recorded = replace(self._replay_info(), shown=self._frozen.recorded.shown)
+                recorded = replace(self._replay_info(), shown_time=self._frozen.recorded.shown_time)
                 self._frozen = replace(self._frozen, recorded=recorded)
         self._on_change()
 

@@ -87,8 +87,8 @@ def _replay_to_json(snapshot: Snapshot) -> ReplayJson | None:
     return ReplayJson(
         recorded=utc_time(recorded.wall_time),
         hostname=recorded.hostname or None,
-        shown=utc_time_or_none(recorded.shown),
-        how=recorded.how or None,
+        shown=utc_time_or_none(recorded.shown_time),
+        how=recorded.player_state or None,
     )
 
 

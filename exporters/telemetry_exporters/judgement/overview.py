@@ -185,8 +185,8 @@ def replay_note(snapshot: Snapshot) -> str:
         return ""
     host = recorded.hostname or "a host without a name"
     note = f"Replay: this is a recording of {human.utc(recorded.wall_time)} from {host}, not live data."
-    shown = "" if recorded.shown is None else f"shown: {human.utc(recorded.shown)}"
-    details = ", ".join(filter(None, (shown, recorded.how)))
+    shown = "" if recorded.shown_time is None else f"shown: {human.utc(recorded.shown_time)}"
+    details = ", ".join(filter(None, (shown, recorded.player_state)))
     return f"{note} {details[0].upper()}{details[1:]}." if details else note
 
 

@@ -26,13 +26,15 @@ class _Codec:
 @dataclass(frozen=True, slots=True)
 class _Options:
     left_out: tuple[str, ...] = ()  # fields that are omitted if they have their default values
-    null: Mapping[str, float] = field(default_factory=dict)  # maps each field to the value that is written as null
+    null_values: Mapping[str, float] = field(
+        default_factory=dict
+    )  # maps each field to the value that is written as null
 
 
 _OPTIONS: Mapping[Any, _Options] = {
     Capture: _Options(left_out=("hostname",)),
     Library: _Options(left_out=("module", "package")),
-    Metric: _Options(null={"low": -math.inf, "high": math.inf}),
+    Metric: _Options(null_values={"low": -math.inf, "high": math.inf}),
     # Most parsers leave these fields at their defaults.
     Process: _Options(
         left_out=("kind", "instance", "utilization_ratio", "started", "user", "command", "container", "owner")
@@ -56,7 +58,7 @@ class _DataclassCodec:
     def __init__(self, data_class: Any) -> None:
         hints, options = get_type_hints(data_class), _OPTIONS.get(data_class, _Options())
         codecs = {item.name: _codec_for(hints[item.name]) for item in fields(data_class)}
-        codecs.update({name: _nullable_number(number) for name, number in options.null.items()})
+        codecs.update({name: _nullable_number(number) for name, number in options.null_values.items()})
         self._data_class = data_class
         self._readers = tuple((name, codec.read) for name, codec in codecs.items())
         self._writers = tuple((name, codec.write) for name, codec in codecs.items() if codec.write is not None)
@@ -144,9 +146,10 @@ def _to_plain_default(codec: _Codec, value: Any) -> Plain:
     return value if codec.write is None else codec.write(value)
 
 
-def _nullable_number(null: float) -> _Codec:
+def _nullable_number(null_value: float) -> _Codec:
     return _Codec(
-        lambda plain: null if plain is None else read_float(plain), lambda value: None if value == null else value
+        lambda plain: null_value if plain is None else read_float(plain),
+        lambda value: None if value == null_value else value,
     )
 
 

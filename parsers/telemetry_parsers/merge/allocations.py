@@ -83,7 +83,7 @@ def find_owners(
 
 
 def cards_with_allocations(devices: Sequence[MergedDevice]) -> Iterator[tuple[MergedDevice, Allocation]]:
-    """Yield (card, allocation) for each allocation of each card. They include the allocations of its partitions."""
+    """Yield (card, allocation) for each allocation of a card, including the allocations of its partitions."""
     ids = {device.id for device in devices}
     for device in devices:
         if device.parent not in ids:

@@ -87,7 +87,7 @@ def _prefer_derived_ratio(choices: dict[ReadingKey, Choice], fresh: FreshReports
 
 
 def _pin_or_check(pins: Pins, counter: tuple[str, str, str], source: str, *, may_pin: bool) -> bool:
-    """Pin the counter to this source if it has no pin and `may_pin` is true. Return whether it has this source."""
+    """Pin an unpinned counter to this source if `may_pin` is true. Return whether it is pinned to this source."""
     return (pins.setdefault(counter, source) if may_pin else pins.get(counter)) == source
 
 

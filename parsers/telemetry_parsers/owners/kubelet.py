@@ -130,7 +130,7 @@ def _claims_of_pod(pod: dict[str, Plain], node: _NodeData, problems: list[Proble
         ids = node.container_ids_by_path.get((namespace, name, container_name), [])
         keys = [f"podname:{owner.name}", *(f"container:{container_id}" for container_id in ids)]
         devices = list(_allocated_devices(container, node, problems))
-        # If only a process's pod is known, its container is the pod's only container, or the only one with a device.
+        # A process of which only the pod is known belongs to a container with devices, or to the pod's only container.
         if devices or len(containers) == 1:
             keys += [f"pod:{uid}" for uid in living_uids or uids]
         for allocated in devices or [device_ids.AllocatedDevice(())]:
