@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from kits import snapshots as kit
 from telemetry_exporters.judgement.overview import rows
-from telemetry_exporters.terminal.columns import DEVICE_COLUMNS, OPTIONAL, Column, fit_columns, text_cell, text_rank
+from telemetry_exporters.terminal.columns import (
+    DEVICE_COLUMNS,
+    FIRST_OPTIONAL,
+    Column,
+    fit_columns,
+    text_cell,
+    text_sort_key,
+)
 from telemetry_exporters.terminal.style import Colour
 from telemetry_exporters.terminal.table import Detail, Selection, table
 from telemetry_exporters.text import display_width
@@ -75,11 +82,11 @@ def cell(heading, *readings, **facts):
 
 
 def test_texts_are_sorted_by_their_numbers():
-    assert sorted(["gpu10", "GPU2", "gpu1"], key=text_rank) == ["gpu1", "GPU2", "gpu10"]
+    assert sorted(["gpu10", "GPU2", "gpu1"], key=text_sort_key) == ["gpu1", "GPU2", "gpu10"]
 
 
 def column(priority, **settings):
-    return Column(str(priority), text_cell, text_rank, priority, **settings)
+    return Column(str(priority), text_cell, text_sort_key, priority, **settings)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +104,7 @@ def column(priority, **settings):
         ((column(0, min_width=4, name_width=9), column(1)), (9, 4), 12, {0: 9}),
         ((column(0, min_width=4, name_width=9), column(1, min_width=4, name_width=9)), (9, 9), 16, {0: 9, 1: 5}),
         ((column(0, min_width=4, name_width=9), column(1)), (12, 4), 15, {0: 9, 1: 4}),
-        ((column(0, min_width=4), column(OPTIONAL)), (9, 4), 14, {0: 9}),
+        ((column(0, min_width=4), column(FIRST_OPTIONAL)), (9, 4), 14, {0: 9}),
         ((column(0, min_width=4, name_width=9),), (9,), 3, {0: 3}),
     ],
 )

@@ -19,12 +19,12 @@ _T = TypeVar("_T")
 _ReadText = Callable[[_T], str | None]
 _Widths = dict[int, int]  # maps the position of a column to its width
 GAP = "  "
-# Columns with this priority number or a higher one are omitted if no visible row has a value.
-OPTIONAL = 11
-# Names are cut to _NAME_WIDTH before any column is dropped. Afterwards, they may be cut to _MIN_NAME.
-_MIN_NAME, _NAME_WIDTH = 8, 24
-# A string is split into words and numbers, so that "2" comes before "10".
-Rank = float | tuple[str | int, ...]
+# A column with this or a higher priority number is optional: it is omitted if no visible row has a value.
+FIRST_OPTIONAL = 11
+# Names are cut to _NAME_WIDTH before any column is dropped. Afterwards, they may be cut to _MIN_NAME_WIDTH.
+_MIN_NAME_WIDTH, _NAME_WIDTH = 8, 24
+# A text is split into words and numbers, so that "2" comes before "10".
+SortKey = float | tuple[str | int, ...]
 
 SEVERITY_STYLES = {
     Severity.GOOD: Style.GOOD,
@@ -49,7 +49,7 @@ class Column(Generic[_T]):
 
     heading: str
     cell: Callable[[_T], Cell]
-    rank: Callable[[_T], Rank | None]  # returns a row's sort key, or None if the row has no value
+    sort_key: Callable[[_T], SortKey | None]  # returns None if the row has no value
     priority: int  # columns with the highest number are dropped first
     min_width: int = 0  # the smallest width to which texts may be cut, or 0 if texts must not be cut
     name_width: int = 0  # the width to which names are cut before other columns are dropped
@@ -71,8 +71,8 @@ def _value_cell(value: Value | None, format_value: Callable[[float], str]) -> Ce
     return text_cell(None if number is None else format_value(number))
 
 
-def text_rank(text: str | None) -> Rank | None:
-    """Return a sort key that puts `2` before `10`."""
+def text_sort_key(text: str | None) -> SortKey | None:
+    """Return a sort key that puts `2` before `10`, or None for an empty text."""
     if not text:
         return None
     return tuple(int(part) if index % 2 else part.lower() for index, part in enumerate(_DIGITS.split(text)))
@@ -81,11 +81,11 @@ def text_rank(text: str | None) -> Rank | None:
 def text_column(
     heading: str, read: _ReadText[_T], priority: int, min_width: int, group: str = "", *, has_history: bool = False
 ) -> Column[_T]:
-    """Return a column of strings, which can be narrowed to `min_width` characters."""
+    """Return a column of strings, which can be cut to a width of `min_width`."""
     return Column(
         heading,
         lambda row: text_cell(read(row)),
-        lambda row: text_rank(read(row)),
+        lambda row: text_sort_key(read(row)),
         priority,
         min_width=min_width,
         group=group,
@@ -120,7 +120,7 @@ def name_column(
     heading: str, read: _ReadText[_T], priority: int, group: str = "", *, has_history: bool = False
 ) -> Column[_T]:
     """Return a column of names. Names are cut last."""
-    column = text_column(heading, read, priority, _MIN_NAME, group, has_history=has_history)
+    column = text_column(heading, read, priority, _MIN_NAME_WIDTH, group, has_history=has_history)
     return replace(column, name_width=_NAME_WIDTH)
 
 
@@ -129,9 +129,9 @@ def condition_column(read: Callable[[_T], Finding], priority: int) -> Column[_T]
     return Column(
         "STATE",
         lambda row: Cell(read(row).word, SEVERITY_STYLES[read(row).severity]),
-        lambda row: text_rank(read(row).word),
+        lambda row: text_sort_key(read(row).word),
         priority,
-        min_width=_MIN_NAME,
+        min_width=_MIN_NAME_WIDTH,
         name_width=_NAME_WIDTH,
         is_text=True,
     )
@@ -184,7 +184,7 @@ def _fan_cell(row: DeviceRow) -> Cell:
     return _value_cell(reading_value(row.device, "fan_rpm"), lambda rpm: f"{human.number_text(rpm)} rpm")
 
 
-def throttled_by(device: MergedDevice) -> tuple[str, ...] | None:
+def active_throttle_reasons(device: MergedDevice) -> tuple[str, ...] | None:
     """Return the active throttling reasons, or None if no source reports them."""
     readings = Readings.of(device.readings)
     reported = [
@@ -197,7 +197,7 @@ def throttled_by(device: MergedDevice) -> tuple[str, ...] | None:
 
 
 def _throttled_text(row: DeviceRow) -> str | None:
-    reasons = throttled_by(row.device)
+    reasons = active_throttle_reasons(row.device)
     if reasons is None:
         return None
     return ", ".join(reason.replace("_", " ") or "yes" for reason in reasons) or "no"
@@ -248,30 +248,32 @@ DEVICE_COLUMNS: tuple[Column[DeviceRow], ...] = (
 
 
 def with_visible_vendor(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tuple[Column[_T], ...]:
-    """Return the columns. If there are several vendors, VENDOR is always visible."""
+    """Return the columns. If there are several vendors, the column VENDOR is never dropped."""
     if len(vendors) < 2:
         return tuple(columns)
     return tuple(replace(column, priority=-1) if column.heading == VENDOR.heading else column for column in columns)
 
 
 def fit_columns(
-    columns: Sequence[Column[_T]], width_of: Callable[[int], int], limit: int, gap: int = len(GAP)
+    columns: Sequence[Column[_T]], full_width_of: Callable[[int], int], limit: int, gap: int = len(GAP)
 ) -> _Widths:
-    """Choose the columns that fit, and return their widths by index."""
+    """Choose the columns that fit into `limit`, and return their widths by index."""
     widths: _Widths = {}
     full_widths: _Widths = {}
     for index in sorted(range(len(columns)), key=lambda index: columns[index].priority):
         column = columns[index]
-        if column.priority >= OPTIONAL:  # optional columns share the width that texts do not need
+        if column.priority >= FIRST_OPTIONAL:  # optional columns share the width that texts do not need
             _grow_texts(columns, full_widths, widths, limit - gap * (len(widths) - 1))
+        # A column replaces the chosen column of its group, if there is one.
         other_widths = {
             other: width for other, width in widths.items() if not column.group or columns[other].group != column.group
         }
         free_width = limit - sum(other_widths.values()) - gap * len(other_widths)
-        if free_width < (0 if column.name_width else column.min_width or max(column.usual_width, len(column.heading))):
+        needed_width = column.min_width or max(column.usual_width, len(column.heading))
+        if free_width < (0 if column.name_width else needed_width):
             continue
-        full_widths[index] = width_of(index)
-        width = _min_width(column, full_widths[index], free_width)
+        full_widths[index] = full_width_of(index)
+        width = _initial_width(column, full_widths[index], free_width)
         if column.name_width and not widths:  # the first name is cut rather than dropped
             width = min(width, max(free_width, 1))
         if 0 < width <= free_width:
@@ -282,7 +284,7 @@ def fit_columns(
     return dict(sorted(widths.items()))
 
 
-def _min_width(column: Column[_T], full_width: int, free_width: int) -> int:
+def _initial_width(column: Column[_T], full_width: int, free_width: int) -> int:
     cut_width = min(full_width, column.min_width or full_width)
     return max(cut_width, min(full_width, column.name_width, free_width))
 

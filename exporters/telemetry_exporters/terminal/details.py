@@ -1,4 +1,4 @@
-"""All readings of the devices and the host, as blocks of lines."""
+"""Formats all readings of the devices and the host as blocks of lines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def blocks(
     width: int,
     patterns: Collection[str],
 ) -> list[list[str]]:
-    """Return a block of lines for each device, the host and the sources."""
+    """Return a block for each device, the host and the sources. Given `patterns`, only show matching readings."""
     if patterns:
         metrics = {key: metric for key, metric in metrics.items() if matches(metric, patterns)}
     result = []
@@ -39,10 +39,10 @@ def blocks(
         heading = wrapped(_device_heading(device, verdict[device.id]), width, "  ")
         identity = [] if patterns else aligned([("", *fact) for fact in identity_lines(device)])
         lines = _reading_lines(device.readings, metrics) if patterns else device_lines(device, metrics)
-        result.append([*(paint(line, Style.BOLD, colour) for line in heading), *identity, *_painted(lines, colour)])
-    host = _reading_lines(snapshot.host, metrics)
-    if host:
-        result.append([paint("host", Style.BOLD, colour), *_painted(host, colour)])
+        result.append([*(paint(line, Style.BOLD, colour) for line in heading), *identity, *_paint_lines(lines, colour)])
+    host_lines = _reading_lines(snapshot.host, metrics)
+    if host_lines:
+        result.append([paint("host", Style.BOLD, colour), *_paint_lines(host_lines, colour)])
     if snapshot.sources and not patterns:
         result.append([paint("sources", Style.BOLD, colour), *_source_lines(snapshot, colour, width)])
     return result
@@ -87,7 +87,7 @@ def _reading_line(reading: MergedReading, metrics: Mapping[str, Metric]) -> Line
     return name, human.value_text(reading.value, metric), reading.source
 
 
-def _painted(lines: list[Line], colour: Colour) -> Iterator[str]:
+def _paint_lines(lines: list[Line], colour: Colour) -> Iterator[str]:
     for (_, value, _), text in zip(lines, aligned([("", *line) for line in lines], {2}), strict=True):
         yield paint(text, Style.DIM if value == ABSENT else Style.PLAIN, colour)
 
@@ -96,7 +96,7 @@ def _source_lines(snapshot: Snapshot, colour: Colour, width: int) -> Iterator[st
     name_width = max(display_width(status.source) for status in snapshot.sources)
     indent = " " * (name_width + 4)
     for status in snapshot.sources:
-        text = f"  {pad_right(status.source, name_width)}  {_source_words(status, snapshot.monotonic_time)}"
+        text = f"  {pad_right(status.source, name_width)}  {_source_text(status, snapshot.monotonic_time)}"
         first_line, *other_lines = wrapped(text[len(indent) :], width and max(1, width - len(indent)))
         yield text[: len(indent)] + first_line
         yield from (indent + line for line in other_lines)
@@ -105,13 +105,13 @@ def _source_lines(snapshot: Snapshot, colour: Colour, width: int) -> Iterator[st
                 yield paint(line, Style.WARNING, colour)
 
 
-def _source_words(source: SourceStatus, now: float) -> str:
+def _source_text(source: SourceStatus, now: float) -> str:
     version = f" {source.version}" if source.version else ""
-    polls = "; ".join(_poll_words(poll, now) for poll in source.polls if poll.attempted)
+    polls = "; ".join(_poll_text(poll, now) for poll in source.polls if poll.attempted)
     return f"{source_condition(source).word}{version}" + (f", {polls}" if polls else "")
 
 
-def _poll_words(health: Health, now: float) -> str:
+def _poll_text(health: Health, now: float) -> str:
     age = human.seconds(max(0.0, round(now - health.attempted_monotonic, 1)))
     return f"{health.poll} took {human.seconds(health.seconds)}, {age} ago"
 
@@ -119,26 +119,25 @@ def _poll_words(health: Health, now: float) -> str:
 _PROCESS_HEADINGS = ("DEVICE", "PID", "USER", "MEMORY", "UTIL", "RUNS FOR", "OWNER", "NAME", "COMMAND LINE")
 _NUMBER_HEADINGS = frozenset({"PID", "MEMORY", "UTIL", "RUNS FOR"})
 # These columns are omitted if all cells are empty.
-_OPTIONAL = frozenset({"USER", "UTIL", "RUNS FOR", "OWNER", "COMMAND LINE"})
+_OPTIONAL_HEADINGS = frozenset({"USER", "UTIL", "RUNS FOR", "OWNER", "COMMAND LINE"})
 
 
 def process_lines(
     devices: Iterable[MergedDevice], command_lines: Mapping[int, str], now: float, width: int, colour: Colour
 ) -> list[str]:
     """Return a heading and a line for each process."""
-    cells = [
+    process_rows = [
         _process_cells(device, process, clean(command_lines.get(process.pid, "")), now)
         for device in devices
         for process in device.processes
     ]
-    if not cells:
+    if not process_rows:
         return ["No processes reported."]
-    non_empty = {heading for heading, *texts in zip(_PROCESS_HEADINGS, *cells, strict=True) if any(texts)}
-    shown_columns = [
-        index for index, heading in enumerate(_PROCESS_HEADINGS) if heading in non_empty or heading not in _OPTIONAL
-    ]
-    headings = [_PROCESS_HEADINGS[index] for index in shown_columns]
-    rows = [headings, *([line[index] or ABSENT for index in shown_columns] for line in cells)]
+    empty = {heading for heading, *texts in zip(_PROCESS_HEADINGS, *process_rows, strict=True) if not any(texts)}
+    hidden_headings = empty & _OPTIONAL_HEADINGS
+    shown_indices = [index for index, heading in enumerate(_PROCESS_HEADINGS) if heading not in hidden_headings]
+    headings = [_PROCESS_HEADINGS[index] for index in shown_indices]
+    rows = [headings, *([row[index] or ABSENT for index in shown_indices] for row in process_rows)]
     lines = aligned(rows, [index for index, heading in enumerate(headings) if heading in _NUMBER_HEADINGS])
     heading, *other_lines = (cut(line, width) if width else line for line in lines)
     return [paint(heading, Style.BOLD, colour), *other_lines]

@@ -1,4 +1,4 @@
-"""The use of cards, added up from job records."""
+"""Adds up the use of cards from job records."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class GroupSums:
     seconds: float = 0.0
     measured_seconds: float = 0.0
     busy_seconds: float = 0.0
-    joules: float | None = None
+    energy_joules: float | None = None
     gap_seconds: float = 0.0
     memory_peak_bytes: float | None = None
 
@@ -110,7 +110,7 @@ class GroupSums:
         self.busy_seconds += record.busy_seconds or 0.0
         self.gap_seconds += sum(gap.seconds for gap in record.gaps)
         if record.energy_joules is not None:
-            self.joules = (self.joules or 0.0) + record.energy_joules
+            self.energy_joules = (self.energy_joules or 0.0) + record.energy_joules
         peaks = [card.memory_peak_bytes for card in record.cards if card.memory_peak_bytes is not None]
         if peaks:
             self.memory_peak_bytes = max(*peaks, self.memory_peak_bytes or 0.0)
@@ -127,52 +127,52 @@ class GroupSums:
             busy_hours=self.busy_seconds / _HOUR if is_measured else None,
             idle_hours=max(0.0, self.measured_seconds - self.busy_seconds) / _HOUR if is_measured else None,
             unmeasured_hours=max(0.0, self.seconds - self.measured_seconds) / _HOUR,
-            energy_kwh=None if self.joules is None else self.joules / _KWH,
+            energy_kwh=None if self.energy_joules is None else self.energy_joules / _KWH,
             memory_peak_bytes=self.memory_peak_bytes,
             gap_hours=self.gap_seconds / _HOUR,
         )
 
 
 class Bill:
-    """Sums up job records, which may come in any order. Each record counts only once."""
+    """Adds up job records in any order. Records with the same id count only once."""
 
     def __init__(self, by: str) -> None:
         self.by = by
-        self._columns, self._names_of = GROUPINGS[by]
-        self._ended: set[str] = set()
-        self._running: dict[str, JobRecord] = {}
-        self._rows: dict[tuple[str, ...], GroupSums] = {}
+        self._columns, self._group_names_of = GROUPINGS[by]
+        self._ended_ids: set[str] = set()
+        self._running_by_id: dict[str, JobRecord] = {}
+        self._groups: dict[tuple[str, ...], GroupSums] = {}
         self._unallocated = GroupSums(())
-        self._total = GroupSums(self._names_with_first(_TOTAL))
+        self._total = GroupSums(self._names_starting_with(_TOTAL))
 
     def add(self, record: JobRecord) -> None:
         """Add a record to the sums."""
         if record.end is None:
-            running = self._running.get(record.id)
-            if running is None or running.seconds < record.seconds:
-                self._running[record.id] = record
-        elif record.id not in self._ended:
-            self._ended.add(record.id)
-            self._add_to_row(record)
+            known_record = self._running_by_id.get(record.id)
+            if known_record is None or known_record.seconds < record.seconds:
+                self._running_by_id[record.id] = record
+        elif record.id not in self._ended_ids:
+            self._ended_ids.add(record.id)
+            self._add_to_group(record)
 
     def rows(self) -> list[GroupSums]:
-        """Return the groups, the largest first. No record may be added afterwards."""
-        running, self._running = self._running, {}
+        """Return the sums of each group, the largest first. No record may be added afterwards."""
+        running, self._running_by_id = self._running_by_id, {}
         for record in running.values():
-            if record.id not in self._ended:
-                self._add_to_row(record)
-        return sorted(self._rows.values(), key=lambda row: (-row.seconds, row.names))
+            if record.id not in self._ended_ids:
+                self._add_to_group(record)
+        return sorted(self._groups.values(), key=lambda row: (-row.seconds, row.names))
 
-    def _add_to_row(self, record: JobRecord) -> None:
-        names = self._names_of(record)
-        row = self._unallocated if record.owner.kind == NOBODY else self._rows.setdefault(names, GroupSums(names))
-        row.add(record)
+    def _add_to_group(self, record: JobRecord) -> None:
+        names = self._group_names_of(record)
+        sums = self._unallocated if record.owner.kind == NOBODY else self._groups.setdefault(names, GroupSums(names))
+        sums.add(record)
         self._total.add(record)
 
     def _unallocated_rows(self, name: str) -> list[GroupSums]:
-        return [replace(self._unallocated, names=self._names_with_first(name))] if self._unallocated.nodes else []
+        return [replace(self._unallocated, names=self._names_starting_with(name))] if self._unallocated.nodes else []
 
-    def _names_with_first(self, name: str) -> tuple[str, ...]:
+    def _names_starting_with(self, name: str) -> tuple[str, ...]:
         return tuple(name if index == 0 else "" for index in range(len(self._columns)))
 
     def json(self) -> str:

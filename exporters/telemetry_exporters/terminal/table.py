@@ -1,4 +1,4 @@
-"""Prints a node for the terminal."""
+"""Formats a node as text for the terminal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from telemetry_exporters.judgement.verdict import judge
 from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, clean_snapshot, usable_metrics
 from telemetry_exporters.terminal.columns import (
     DEVICE_COLUMNS,
+    FIRST_OPTIONAL,
     GAP,
-    OPTIONAL,
     VENDOR,
     Cell,
     Column,
@@ -27,10 +27,11 @@ from telemetry_parsers.model import Absent, MergedDevice, Snapshot, Value
 # Narrow tables have only one blank between columns. A width of 0 is replaced with `_UNLIMITED`.
 _NARROW, _UNLIMITED = 60, 1_000_000
 _COLUMNS = tuple(
-    replace(column, priority=OPTIONAL) if column.heading == VENDOR.heading else column for column in DEVICE_COLUMNS
+    replace(column, priority=FIRST_OPTIONAL) if column.heading == VENDOR.heading else column
+    for column in DEVICE_COLUMNS
 )
 # The columns of a table without a width limit.
-_USUAL_COLUMNS = tuple(column for column in _COLUMNS if column.priority <= OPTIONAL and column.heading != "OWNER")
+_USUAL_COLUMNS = tuple(column for column in _COLUMNS if column.priority <= FIRST_OPTIONAL and column.heading != "OWNER")
 
 
 class Detail(enum.Flag):
@@ -77,7 +78,7 @@ def table(
     elif snapshot.devices:
         blocks.append(_device_lines(overview.rows(snapshot, verdict), width, colour))
     else:
-        blocks.append(_advice_without_devices(snapshot, width))
+        blocks.append(_no_device_lines(snapshot, width))
     if Detail.PROCESSES in detail:
         from telemetry_exporters.terminal import details  # imported here, because most tables need no details
 
@@ -98,7 +99,7 @@ def _heading_lines(snapshot: Snapshot, origin: str, width: int, colour: Colour) 
     return [paint(line, style, colour) for text, style in styled_texts for line in wrapped(text, width, "  ")]
 
 
-def _advice_without_devices(snapshot: Snapshot, width: int) -> list[str]:
+def _no_device_lines(snapshot: Snapshot, width: int) -> list[str]:
     present = [status for status in snapshot.sources if status.vendor and status.state != "missing"]
     source_names = ", ".join(f"{status.source} ({overview.source_condition(status).word})" for status in present)
     result = f"No accelerator found{f' by {source_names}' if source_names else ''}."
@@ -121,26 +122,26 @@ def _device_lines(rows: tuple[overview.DeviceRow, ...], limit: int, colour: Colo
 
     def full_width(index: int) -> int:
         texts = [cell.text for cell in cells[index]]
-        if columns[index].priority >= OPTIONAL and all(text == ABSENT for text in texts):
+        if columns[index].priority >= FIRST_OPTIONAL and all(text == ABSENT for text in texts):
             return 0
         return max(map(display_width, (columns[index].heading, *texts)))
 
     gap = " " if 0 < limit < _NARROW else GAP
     widths = fit_columns(columns, full_width, limit or _UNLIMITED, len(gap))
     heading = [(columns[index], Cell(columns[index].heading, Style.BOLD), width) for index, width in widths.items()]
-    lines = [
+    cell_rows = [
         [(columns[index], cells[index][row], width) for index, width in widths.items()] for row in range(len(rows))
     ]
-    return [_painted_line(line, gap, colour) for line in (heading, *lines)]
+    return [_paint_line(cell_row, gap, colour) for cell_row in (heading, *cell_rows)]
 
 
-def _painted_line(cells: Iterable[tuple[Column[overview.DeviceRow], Cell, int]], gap: str, colour: Colour) -> str:
+def _paint_line(cells: Iterable[tuple[Column[overview.DeviceRow], Cell, int]], gap: str, colour: Colour) -> str:
     texts = [
         ((pad_right if column.is_text else pad_left)(cut(cell.text, width), width), cell.style)
         for column, cell, width in cells
     ]
-    *others, (last_text, style) = texts
-    return gap.join(paint(text, text_style, colour) for text, text_style in (*others, (last_text.rstrip(), style)))
+    *other_texts, (last_text, last_style) = texts
+    return gap.join(paint(text, style, colour) for text, style in (*other_texts, (last_text.rstrip(), last_style)))
 
 
 def _owner_lines(devices: Iterable[MergedDevice], width: int) -> list[str]:
@@ -152,7 +153,7 @@ def _owner_lines(devices: Iterable[MergedDevice], width: int) -> list[str]:
 
 
 def _absence_lines(rows: tuple[overview.DeviceRow, ...], width: int, colour: Colour) -> list[str]:
-    """Return lines that explain missing values and list the devices without them."""
+    """Return a line for each missing value and reason, with the devices concerned."""
     devices_by_reason: dict[tuple[str, str], list[MergedDevice]] = {}
     for row in rows:
         for name, value in _table_values(row):

@@ -8,7 +8,7 @@ import pytest
 
 from exporters.frames.seen import after, lines_of
 from kits import looked_at
-from telemetry_exporters.terminal.frames.frame import KEYS, frame
+from telemetry_exporters.terminal.frames.frame import HELP, frame
 from telemetry_exporters.terminal.frames.model import Key, RunningProcess, Size, State, View
 
 SIZE = Size(80, 24)
@@ -208,7 +208,7 @@ OF_RECORDINGS = ",.{}-+"
 
 def test_every_key_of_the_help_is_understood():
     """In some view and state it changes something."""
-    named = " ".join(keys for keys, _ in KEYS).split()
+    named = " ".join(keys for keys, _ in HELP).split()
     for character in [key for key in named if len(key) == 1 and key.isascii()]:
         if character in OF_RECORDINGS:
             continue

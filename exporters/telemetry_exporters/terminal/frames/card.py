@@ -163,14 +163,14 @@ def _axis_lines(past: Past, scene: Scene, parts: list[tuple[int, int]], margin: 
     begin, end = (time_of_day(past.start + slot * past.slot_seconds) for slot in (past.slots - SLOTS, past.slots))
     yield (Piece(" " * (margin + 1)), *left_and_right((Piece(begin, Style.DIM),), (Piece(end, Style.DIM),), len(parts)))
     chosen = scene.past_slot
-    positions = [index for index, (first, last) in enumerate(parts) if chosen is not None and first <= chosen < last]
+    positions = [index for index, (first, end) in enumerate(parts) if chosen is not None and first <= chosen < end]
     if positions:
         yield (Piece(" " * (margin + 1 + positions[0]) + "▲", Style.WARNING),)
 
 
 def _chart_title(key: str, scene: Scene, card: Card, series: Series | None) -> str:
     metric = BY_KEY[key]
-    phrases = [f"{human.metric_name(metric)} {_value_text(key, scene, card, series)}"]
+    phrases = [f"{human.metric_name(metric)} {_current_or_past_text(key, scene, card, series)}"]
     numbers = [] if series is None else [value for value in series.highest if not math.isnan(value)]
     if series is not None and numbers:
         highest = max(numbers)
@@ -182,30 +182,30 @@ def _chart_title(key: str, scene: Scene, card: Card, series: Series | None) -> s
     return ", ".join(phrases)
 
 
-def _value_text(key: str, scene: Scene, card: Card, series: Series | None) -> str:
+def _current_or_past_text(key: str, scene: Scene, card: Card, series: Series | None) -> str:
     if scene.past_slot is None:
         value = kept_value(card.row.device, key)
         if value is not None and not isinstance(value, Absent):
             return human.value_text(value, BY_KEY[key])
-        missing = card.row.condition.word if card.row.device.up is False else missing_text(card.row.device)
-        return f"{ABSENT} ({value.value.replace('_', ' ') if value else missing})"
+        reason = card.row.condition.word if card.row.device.up is False else missing_text(card.row.device)
+        return f"{ABSENT} ({value.value.replace('_', ' ') if value else reason})"
     if series is None:
         return f"{ABSENT} (not kept)"
-    past = value_at(series, scene.past_slot)
-    if math.isnan(past):
+    past_value = value_at(series, scene.past_slot)
+    if math.isnan(past_value):
         return f"{ABSENT} ({clean(reason_at(series, scene.past_slot))})"
-    return human.value_text(past, BY_KEY[key])
+    return human.value_text(past_value, BY_KEY[key])
 
 
 def _gap_lines(series: Series, past: Past, width: int) -> Iterator[Line]:
     newest_first = sorted(series.gaps, key=lambda gap: gap.first, reverse=True)
     for gap in newest_first[:_MAX_GAPS]:
-        yield from wrapped(_gap_words(gap, past), width, Style.DIM, "    ", "  ")
+        yield from wrapped(_gap_text(gap, past), width, Style.DIM, "    ", "  ")
     if len(newest_first) > _MAX_GAPS:
         yield (Piece(f"and {len(newest_first) - _MAX_GAPS} older gaps", Style.DIM),)
 
 
-def _gap_words(gap: Gap, past: Past) -> str:
+def _gap_text(gap: Gap, past: Past) -> str:
     begin = past.start + gap.first * past.slot_seconds
     end = begin + gap.slots * past.slot_seconds
     return f"{time_of_day(begin)} to {time_of_day(end)}: {clean(gap.reason).replace('_', ' ')}"

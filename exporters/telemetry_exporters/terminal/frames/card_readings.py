@@ -20,9 +20,9 @@ from telemetry_parsers.past import KEPT
 _LINK_UP = "link_up"
 _MAX_NAME_LENGTH, _MAX_REASON_LENGTH = 34, 24
 _COLUMN_GAP = 3
-_MAX_ZEROS = 4000
+_MAX_ZEROS_WIDTH = 4000
 _SUBJECTS = ("heat", "power", "memory", "links", "errors", "work", "state")
-# A metric belongs to the first subject that has a word of the metric's name, or to `work`.
+# A metric belongs to the first subject with a word that its name contains, otherwise to `work`.
 _SUBJECT_WORDS = (
     ("state", ("enabled", "watch", "state", "health", "action", "performance", "suspended", "processes")),
     ("heat", ("temperature", "fan", "throttled")),
@@ -71,8 +71,8 @@ def current_groups(card: Card, counters: Counters) -> Groups:
         up_count = sum(1 for link in links if link.value)
         groups["links"].append(Entry("links up", "", f"{up_count} / {len(links)}", links[0].source))
     for reading in card.row.device.readings:
-        is_merged = len(links) > 1 and bool(reading.value) and reading in links
-        if not is_merged and not _is_inactive_state(reading):
+        is_counted_link = len(links) > 1 and bool(reading.value) and reading in links
+        if not is_counted_link and not _is_inactive_state(reading):
             groups[_subject_of(reading.metric)].append(_create_entry(reading, card.row.device.id, counters))
     return groups
 
@@ -130,7 +130,7 @@ def heading(text: str) -> Line:
 
 
 def group_lines(groups: Groups, width: int) -> Iterator[Line]:
-    """Yield the lines of all groups that have readings."""
+    """Yield a heading and lines for each group with readings. Readings that are 0 share one line."""
     nonzero = {subject: [entry for entry in entries if not entry.is_zero] for subject, entries in groups.items()}
     widths = _Widths.for_entries([entry for entries in nonzero.values() for entry in entries], width)
     for subject, entries in groups.items():
@@ -139,7 +139,7 @@ def group_lines(groups: Groups, width: int) -> Iterator[Line]:
         yield from _lines_in_columns(nonzero[subject], widths, width)
         zeros = ", ".join(_names_with_labels([entry for entry in entries if entry.is_zero]))
         if zeros:
-            yield from wrapped(f"0  {zeros}", width, Style.DIM, "     ", "  ", _MAX_ZEROS)
+            yield from wrapped(f"0  {zeros}", width, Style.DIM, "     ", "  ", _MAX_ZEROS_WIDTH)
 
 
 def _names_with_labels(entries: Sequence[Entry]) -> Iterator[str]:
@@ -159,7 +159,7 @@ class _Widths:
 
     @classmethod
     def for_entries(cls, entries: Sequence[Entry], width: int) -> _Widths:
-        """Return widths that fit these entries and a terminal of this width."""
+        """Return widths that fit the entries. Long names are cut, and narrow terminals show no sources."""
         names = min(max((display_width(entry.full_name) for entry in entries), default=0), _MAX_NAME_LENGTH)
         values = max((display_width(entry.short_value) for entry in entries), default=0)
         sources = max((display_width(entry.source) for entry in entries), default=0)

@@ -19,7 +19,7 @@ from telemetry_parsers.past import Past, Series
 # QUIET and GOOD have the same rank, so that changes of the load do not change the order of cards.
 SEVERITY_RANKS = {Severity.BAD: 0, Severity.WARNING: 1, Severity.QUIET: 2, Severity.GOOD: 2}
 _MAX_DRAWINGS = 4096
-_Drawings = dict[tuple[str, str, int, Glyphs, Window], str]
+_DrawingCache = dict[tuple[str, str, int, Glyphs, Window], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +30,19 @@ class Card:
     series: Mapping[str, Series]
     window: Window
     glyphs: Glyphs
-    drawings: _Drawings = field(compare=False, repr=False)
+    drawings: _DrawingCache = field(compare=False, repr=False)
 
 
 def cards_of(scene: Scene, glyphs: Glyphs) -> Iterator[Card]:
     """Yield the node's cards with their history, in the snapshot's order."""
-    drawings = scene.node.cache.get(_new_drawings, scene.past)
+    drawings = scene.node.cache.get(_create_drawing_cache, scene.past)
     if len(drawings) > _MAX_DRAWINGS:
         drawings.clear()
     for row in scene.rows:
         yield Card(row, scene.past.devices.get(row.device.id, NO_SERIES), scene.window, glyphs, drawings)
 
 
-def _new_drawings(_: Past) -> _Drawings:
+def _create_drawing_cache(_: Past) -> _DrawingCache:
     return {}
 
 
@@ -78,12 +78,12 @@ def _memory_ratio(card: Card) -> float | None:
     return used / total if used is not None and total else None
 
 
-def _card_column(column: Column[DeviceRow]) -> Column[Card]:
-    cell, rank = column.cell, column.rank
+def _as_card_column(column: Column[DeviceRow]) -> Column[Card]:
+    cell, sort_key = column.cell, column.sort_key
     return Column(
         column.heading,
         lambda card: cell(card.row),
-        lambda card: rank(card.row),
+        lambda card: sort_key(card.row),
         column.priority,
         min_width=column.min_width,
         name_width=column.name_width,
@@ -94,7 +94,7 @@ def _card_column(column: Column[DeviceRow]) -> Column[Card]:
     )
 
 
-# Maps a column's heading to columns with drawings, which are inserted after that column.
+# Maps the heading of a column to the drawings that are inserted after this column.
 _DRAWINGS: Mapping[str, tuple[Column[Card], ...]] = {
     "TEMP": (_history_column("TEMP 30 MIN", "temperature_celsius", 16),),
     "POWER / CAP": (_history_column("POWER 30 MIN", "power_watts", 19),),
@@ -105,7 +105,7 @@ _DRAWINGS: Mapping[str, tuple[Column[Card], ...]] = {
     ),
 }
 _CARD_COLUMNS = tuple(
-    item for column in DEVICE_COLUMNS for item in (_card_column(column), *_DRAWINGS.get(column.heading, ()))
+    item for column in DEVICE_COLUMNS for item in (_as_card_column(column), *_DRAWINGS.get(column.heading, ()))
 )
 _PAST_COLUMNS = past_columns(_CARD_COLUMNS)
 

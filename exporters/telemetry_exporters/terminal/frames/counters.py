@@ -11,7 +11,7 @@ from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Metric, Snapshot
 from telemetry_parsers.readings import Readings, Shape
 
-# If reading times are unknown, a counter without changes for this long is considered constant.
+# If reading times are unknown, a counter that does not change for this long is considered constant.
 _CONSTANT_AFTER_SECONDS = 30.0
 _MIN_GROWTH_SECONDS = 60.0
 _HOUR = 3600.0
@@ -25,7 +25,7 @@ _MAX_SHAPES = 64
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """The first and the newest value of a counter."""
+    """The first and the newest value of a counter, and its rate between the last two readings."""
 
     first: float
     first_time: float
@@ -55,7 +55,7 @@ class Counters:
     by_key: Mapping[tuple[str, str, str], Counter] = field(default_factory=dict)
 
     def updated(self, node: str, snapshot: Snapshot) -> Counters:
-        """Return the counters, updated from the next snapshot."""
+        """Return the counters after the next snapshot. Counters of another node are forgotten."""
         if node != self.node:
             return Counters(node).updated(node, snapshot)
         if snapshot is self.snapshot:

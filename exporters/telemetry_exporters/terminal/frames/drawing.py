@@ -59,7 +59,7 @@ def bar(ratio: float, width: int, glyphs: Glyphs) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The half hour before the slot `end`. `phase` shifts the boundaries of its parts."""
+    """The half hour before the slot `end`. `phase` is the absolute number of slot 0, so that parts stay the same."""
 
     end: int
     phase: int
@@ -101,13 +101,14 @@ def chart(values: Sequence[float], height: int, scale: Scale, glyphs: Glyphs) ->
     """Yield the chart's lines, the top line first."""
     levels = [0 if math.isnan(value) else _level_of(scale.ratio(value), height * _LEVELS) for value in values]
     for row in range(height - 1, -1, -1):
-        yield "".join(_chart_cell(level - row * _LEVELS, row, level, glyphs) for level in levels)
+        yield "".join(_chart_cell(level, row, glyphs) for level in levels)
 
 
-def _chart_cell(above: int, row: int, level: int, glyphs: Glyphs) -> str:
+def _chart_cell(level: int, row: int, glyphs: Glyphs) -> str:
     if level == 0:
         return glyphs.gap if row == 0 else " "
-    return glyphs.levels[min(above, _LEVELS) - 1] if above > 0 else " "
+    level_in_row = level - row * _LEVELS
+    return glyphs.levels[min(level_in_row, _LEVELS) - 1] if level_in_row > 0 else " "
 
 
 def scale_of(metric: str, row: DeviceRow, series: Series) -> Scale:

@@ -50,26 +50,26 @@ from telemetry_parsers.past import SLOT_SECONDS
 # The headings, three lines of the view, and two lines of the footer.
 _MIN_ROWS_BELOW_HEADER = 6
 _SHORT_LABELS = {"Devices up": "up", "Memory used": "memory", "Mean utilization": "util"}
-_LISTS = frozenset({View.NODES, View.CARDS, View.PROCESSES})
+_LIST_VIEWS = frozenset({View.NODES, View.CARDS, View.PROCESSES})
 _ALL_VIEWS = frozenset(View)
-# The footer: (key and meaning, views with the key), the most important key first.
-_KEYS = (
+# The keys in the footer: (key and meaning, views with the key), the most important first.
+_FOOTER_KEYS = (
     ("? help", _ALL_VIEWS - {View.HELP}),
     ("q quit", _ALL_VIEWS),
     ("Enter open", {View.NODES, View.CARDS}),
     ("Esc back", {View.CARD, View.PROCESSES, View.SOURCES, View.HELP}),
     ("← → past", {View.NODES, View.CARDS, View.CARD}),
     ("m metric", {View.CARD}),
-    ("/ filter", _LISTS | {View.CARD}),
-    ("s sort", _LISTS),
+    ("/ filter", _LIST_VIEWS | {View.CARD}),
+    ("s sort", _LIST_VIEWS),
     ("p pause", _ALL_VIEWS - {View.HELP}),
     ("Tab view", _ALL_VIEWS - {View.HELP}),
-    ("r reverse", _LISTS),
+    ("r reverse", _LIST_VIEWS),
 )
 _PROMPT = "filter: "
 _KEY_WIDTH = 13
-# The help: (keys, meaning). No key changes a card or ends a process.
-KEYS = (
+# The keys in the help: (keys, meaning). No key changes a card or ends a process.
+HELP = (
     ("↑ ↓", "choose a line, or scroll"),
     ("PgUp PgDn", "move by a page"),
     ("Home End", "go to the first or the last line"),
@@ -93,7 +93,7 @@ KEYS = (
     ("?", "this help"),
     ("q", "quit"),
 )
-_NARROW, _WIDE = 60, 80
+_NARROW_COLUMNS, _WIDE_COLUMNS = 60, 80
 # Only a terminal with this many rows shows the host and the worst problems above the cards.
 _TALL_ROWS, _MAX_TROUBLES = 20, 3
 _LOADS = ("telemetry_host_load1", "telemetry_host_load5", "telemetry_host_load15")
@@ -155,14 +155,14 @@ def _time_text(state: State, scenes: Sequence[Scene], size: Size) -> str:
     if state.past_time is None and not times:
         return ""
     shown_time = max(times) if state.past_time is None else state.past_time
-    text = human.utc(shown_time) if size.columns >= _WIDE else f"{time_of_day(shown_time)} UTC"
+    text = human.utc(shown_time) if size.columns >= _WIDE_COLUMNS else f"{time_of_day(shown_time)} UTC"
     return text if state.past_time is None else f"PAST {text}"
 
 
 def _total_lines(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
     tiles = node_tiles([scene.figures for scene in scenes])
     # The first tile is omitted for the past, because the history does not contain the number of devices up.
-    labels = _SHORT_LABELS if size.columns < _NARROW else {}
+    labels = _SHORT_LABELS if size.columns < _NARROW_COLUMNS else {}
     tile_texts = [_tile_text(tile, labels) for tile in (tiles if state.past_time is None else tiles[1:])]
     for line in wrap_parts(tile_texts, size.columns):
         yield (Piece(line),)
@@ -216,9 +216,9 @@ def _most_frequent_note(scenes: Sequence[Scene]) -> Iterator[Note]:
             nodes_by_note.setdefault(note, []).append(clean(scene.node.name))
     for note, names in sorted(nodes_by_note.items(), key=lambda item: -len(item[1]))[:1]:
         where = f" On {len(names)} of {len(scenes)} nodes: {first_names(names, ', ', 3)}."
-        others = set().union(*nodes_by_note.values()) - set(names)
-        more = f" Nodes with other notes: {first_names(sorted(others), ', ', 3)}." if others else ""
-        yield Note(note if len(names) == len(scenes) else note + where + more)
+        other_nodes = sorted(set().union(*nodes_by_note.values()) - set(names))
+        others = f" Nodes with other notes: {first_names(other_nodes, ', ', 3)}." if other_nodes else ""
+        yield Note(note if len(names) == len(scenes) else note + where + others)
 
 
 def _past_note(state: State, past_time: float) -> str:
@@ -275,7 +275,7 @@ def footer(state: State, size: Size, above: int = 0, below: int = 0) -> list[Lin
     counts = " ".join(f"{arrow} {count}" for arrow, count in (("▲", above), ("▼", below)) if count)
     hidden_counts = (Piece(f"{counts} more", Style.BOLD),) if counts else ()
     key_width = size.columns - sum(display_width(piece.text) + 1 for piece in hidden_counts)
-    keys = join_fitting([text for text, views in _KEYS if state.view in views], key_width, "  ")
+    keys = join_fitting([text for text, views in _FOOTER_KEYS if state.view in views], key_width, "  ")
     key_line = left_and_right((Piece(keys, Style.DIM),), hidden_counts, size.columns)
     return [*_filter_lines(state, size), key_line]
 
@@ -285,7 +285,7 @@ def _filter_lines(state: State, size: Size) -> Sequence[Line]:
     options = state.options
     width = max(0, size.columns - len(_PROMPT) - 1)
     if state.is_typing:
-        return [(Piece(_PROMPT, Style.BOLD), Piece(_end_of(options.filter, width)))]
+        return [(Piece(_PROMPT, Style.BOLD), Piece(_fitting_end(options.filter, width)))]
     phrases = [_PROMPT + options.filter] if options.filter else []
     if options.sort:
         phrases.append(f"by {options.sort}{', reversed' if options.is_reversed else ''}")
@@ -297,10 +297,10 @@ def _filter_lines(state: State, size: Size) -> Sequence[Line]:
 def _cursor_column(state: State, size: Size) -> int:
     """Return the cursor's column while the user types a filter."""
     width = max(0, size.columns - len(_PROMPT) - 1)
-    return min(len(_PROMPT) + display_width(_end_of(state.options.filter, width)), max(0, size.columns - 1))
+    return min(len(_PROMPT) + display_width(_fitting_end(state.options.filter, width)), max(0, size.columns - 1))
 
 
-def _end_of(text: str, width: int) -> str:
+def _fitting_end(text: str, width: int) -> str:
     while display_width(text) > width:
         text = text[1:]
     return text
@@ -308,7 +308,7 @@ def _end_of(text: str, width: int) -> str:
 
 def _help_page(_: State, size: Size) -> Body:
     indent = " " * (_KEY_WIDTH + 1)
-    lines = [line for key, text in KEYS for line in wrapped(f"{key:<{_KEY_WIDTH}} {text}", size.columns, indent=indent)]
+    lines = [line for key, text in HELP for line in wrapped(f"{key:<{_KEY_WIDTH}} {text}", size.columns, indent=indent)]
     return body_of_lines(lines)
 
 
@@ -329,11 +329,11 @@ class Layout:
     header: list[Line]
     body: Body
     view_rows: int
-    first: int
+    first: int  # the index of the first visible line of the body
 
 
 def layout(state: State, size: Size) -> Layout:
-    """Divide a screen of that size into header, view and footer."""
+    """Divide a screen of this size into header, view and footer."""
     body = VIEWS[state.view](state, size)
     header_lines = header(state, size)
     view_rows = max(1, size.rows - len(header_lines) - body.heading_count - len(footer(state, size)))
@@ -341,7 +341,7 @@ def layout(state: State, size: Size) -> Layout:
 
 
 def frame(state: State, size: Size) -> Frame:
-    """Return the frame for a terminal of that size."""
+    """Return the frame for a terminal of this size."""
     screen = layout(state, size)
     body = screen.body
     end = min(screen.first + screen.view_rows, body.count)

@@ -23,7 +23,7 @@ from telemetry_parsers.past import KEPT, SLOT_SECONDS
 _MAX_FILTER_LENGTH = 60
 _SLOTS_PER_MINUTE = round(60 / SLOT_SECONDS)
 _VIEWS = (View.NODES, View.CARDS, View.CARD, View.PROCESSES, View.SOURCES)
-_LISTS = (View.NODES, View.CARDS, View.PROCESSES)
+_LIST_VIEWS = (View.NODES, View.CARDS, View.PROCESSES)
 _ALL_LINES = 1_000_000
 
 
@@ -67,7 +67,7 @@ _FILTER_KEYS = frozenset({Key.BACKSPACE, Key.ENTER, Key.ESCAPE})
 
 
 def _choice_mover(step: Callable[[int], int]) -> Callable[[State, Size], State]:
-    """Return an action that moves the choice. A view without choices is scrolled."""
+    """Return an action that moves the choice, or scrolls. `step` maps the rows of the view to the lines to move."""
 
     def action(state: State, size: Size) -> State:
         current = layout(state, size)
@@ -131,7 +131,7 @@ def _toggle_help(state: State, size: Size) -> State:
 
 
 def _start_filtering(state: State, _: Size) -> State:
-    return replace(state, is_typing=True) if state.view in (*_LISTS, View.CARD) else state
+    return replace(state, is_typing=True) if state.view in (*_LIST_VIEWS, View.CARD) else state
 
 
 def _sort_by_next(step: int) -> Callable[[State, Size], State]:
@@ -147,7 +147,7 @@ def _sort_by_next(step: int) -> Callable[[State, Size], State]:
 
 
 def _sort_by(*prefixes: str) -> Callable[[State, Size], State]:
-    """Return an action that sorts by the first column whose heading starts with one of `prefixes`."""
+    """Return an action that sorts by the first column with one of these prefixes. No prefix means the default order."""
 
     def action(state: State, size: Size) -> State:
         headings = layout(state, size).body.headings
@@ -161,13 +161,13 @@ def _sort_by(*prefixes: str) -> Callable[[State, Size], State]:
 
 
 def _reverse_order(state: State, _: Size) -> State:
-    if state.view not in _LISTS:
+    if state.view not in _LIST_VIEWS:
         return state
     return _with_options(state, replace(state.options, is_reversed=not state.options.is_reversed))
 
 
 def _time_mover(slots: int) -> Callable[[State, Size], State]:
-    """Return an action that moves the shown time by `slots`."""
+    """Return an action that moves the shown time by this number of slots."""
 
     def action(state: State, _: Size) -> State:
         oldest, newest = oldest_slot_time(state), newest_slot_time(state)

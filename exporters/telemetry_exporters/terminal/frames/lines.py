@@ -59,7 +59,7 @@ def left_and_right(left: Line, right: Line, width: int) -> Line:
 
 
 def join_fitting(parts: Iterable[str], width: int, separator: str = ", ") -> str:
-    """Join the parts, but omit parts that would exceed the width."""
+    """Join the parts in order, but omit each part that would exceed the width."""
     text = ""
     for part in parts:
         longer = text + separator + part if text else part
@@ -76,7 +76,7 @@ def wrapped(
     prefix: str = "",
     max_width: int = _MAX_TEXT_LENGTH,
 ) -> Iterator[Line]:
-    """Wrap the text into lines. The first starts with `prefix`, the others with `indent`."""
+    """Wrap the text into lines. The first line starts with `prefix`, all others with `indent`."""
     line = ""
     for word in cut_text(clean(text), max_width).split(" "):
         longer = f"{line} {word}" if line else word
@@ -128,7 +128,7 @@ RenderLines = Callable[[int, int], list[Line]]
 class Body:
     """The lines of a view."""
 
-    count: int
+    count: int  # the number of lines below the headings
     render: RenderLines
     heading_count: int = 0
     keys: Sequence[str] = ()  # the keys of the lines, if lines can be chosen
@@ -143,7 +143,7 @@ class Body:
 
 
 def body_of_lines(lines: Sequence[Line]) -> Body:
-    """Return a view of these lines. None of them can be chosen."""
+    """Return a view of these lines, which cannot be chosen."""
     return Body(len(lines), lambda first, last: list(lines[first:last]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from telemetry_exporters.terminal.columns import GAP, OPTIONAL, Cell, Column, Rank, fit_columns
+from telemetry_exporters.terminal.columns import FIRST_OPTIONAL, GAP, Cell, Column, SortKey, fit_columns
 from telemetry_exporters.terminal.frames.drawing import Glyphs
 from telemetry_exporters.terminal.frames.lines import Body, cut_text, in_style
 from telemetry_exporters.terminal.frames.model import NOT_KEPT, Line, Piece, ViewOptions
@@ -15,10 +15,10 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 _T = TypeVar("_T")
 _NARROW = 60
-_MIN_LENGTH_ANYWHERE = 4
+_MIN_INFIX_LENGTH = 4
 _CHOICE_MARK = "▸"
 # (cell, display width of its text)
-_Measured = tuple[Cell, int]
+_MeasuredCell = tuple[Cell, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class Listing(Generic[_T]):
         return [item for item in items if all(_matches(word, f" {self.search_text(item)}".lower()) for word in words)]
 
     def _headings_with_arrow(self, options: ViewOptions) -> Mapping[str, str]:
-        """Map each heading in the sorted group to the same heading with an arrow."""
-        column = next((column for column in self.columns if options.sort and column.heading == options.sort), None)
+        """Map the heading of the sorted column, and those of its group, to the same heading with an arrow."""
+        column = self._sorted_column(options)
         if column is None:
             return {}
         arrow = "▼" if options.is_reversed == column.is_text else "▲"
@@ -59,24 +59,27 @@ class Listing(Generic[_T]):
 
     def _sort(self, items: list[_T], options: ViewOptions) -> list[_T]:
         """Return the items sorted by the chosen column, by default the worst first."""
-        column = next((column for column in self.columns if options.sort and column.heading == options.sort), None)
+        column = self._sorted_column(options)
         if column is None:
             return sorted(items, key=self.severity_rank, reverse=options.is_reversed)
-        ranked = [(column.rank(item), item) for item in items]
-        numbers = [pair for pair in ranked if isinstance(pair[0], float | int)]
-        texts = [pair for pair in ranked if isinstance(pair[0], tuple)]
-        without_value = [item for rank, item in ranked if rank is None]
-        numbers.sort(key=_sort_key, reverse=not options.is_reversed)
-        texts.sort(key=_sort_key, reverse=options.is_reversed)
+        keyed_items = [(column.sort_key(item), item) for item in items]
+        numbers = [pair for pair in keyed_items if isinstance(pair[0], float | int)]
+        texts = [pair for pair in keyed_items if isinstance(pair[0], tuple)]
+        without_value = [item for key, item in keyed_items if key is None]
+        numbers.sort(key=_first, reverse=not options.is_reversed)
+        texts.sort(key=_first, reverse=options.is_reversed)
         return [item for _, item in (*numbers, *texts)] + without_value
+
+    def _sorted_column(self, options: ViewOptions) -> Column[_T] | None:
+        return next((column for column in self.columns if options.sort and column.heading == options.sort), None)
 
 
 def _matches(word: str, text: str) -> bool:
-    """Return whether a word in the text starts with `word`. Long words match anywhere in the text."""
-    return f" {word}" in text or (len(word) >= _MIN_LENGTH_ANYWHERE and word in text)
+    """Return whether a word in the text starts with `word`. A long `word` may also be inside a word of the text."""
+    return f" {word}" in text or (len(word) >= _MIN_INFIX_LENGTH and word in text)
 
 
-def _sort_key(pair: tuple[Rank | None, object]) -> Rank:
+def _first(pair: tuple[SortKey | None, object]) -> SortKey:
     return 0.0 if pair[0] is None else pair[0]
 
 
@@ -87,21 +90,21 @@ class _ListRenderer(Generic[_T]):
     width: int
     glyphs: Glyphs
     chosen_index: int | None
-    marked_headings: Mapping[str, str]
+    headings_with_arrow: Mapping[str, str]
 
     def render(self, first: int, last: int) -> list[Line]:
         """Return the headings and the lines of `items[first:last]`."""
         shown = self.items[first:last]
         gap = " " if self.width < _NARROW else GAP
-        cells_by_column: dict[int, list[_Measured]] = {}
-        absent = self.glyphs.displayable(ABSENT)
+        cells_by_column: dict[int, list[_MeasuredCell]] = {}
+        absent_text = self.glyphs.displayable(ABSENT)
 
         def full_width(index: int) -> int:
             column = self.listing.columns[index]
             if column.draw is not None:
                 return column.max_width
             cells = cells_by_column[index] = [self._measure(column.cell(item)) for item in shown]
-            if column.priority >= OPTIONAL and all(cell.text == absent for cell, _ in cells):
+            if column.priority >= FIRST_OPTIONAL and all(cell.text == absent_text for cell, _ in cells):
                 return 0
             return max(column.usual_width, len(self._heading(column).text), *(width for _, width in cells), 0)
 
@@ -114,28 +117,29 @@ class _ListRenderer(Generic[_T]):
             )
             for index, width in widths.items()
         ]
-        lines = [_join(" ", gap, [(column, width, self._measure(self._heading(column))) for column, width, _ in parts])]
+        heading_cells = [(column, width, self._measure(self._heading(column))) for column, width, _ in parts]
+        lines = [_join_cells(" ", gap, heading_cells)]
         for row, item in enumerate(shown):
             mark = self.glyphs.displayable(_CHOICE_MARK) if first + row == self.chosen_index else " "
-            line = _join(mark, gap, [(column, width, cells[row]) for column, width, cells in parts])
+            line = _join_cells(mark, gap, [(column, width, cells[row]) for column, width, cells in parts])
             style = self.listing.style(item)
             lines.append(line if style is Style.PLAIN else in_style(line, style))
         return lines
 
     def _heading(self, column: Column[_T]) -> Cell:
-        heading = self.marked_headings.get(column.heading)
+        heading = self.headings_with_arrow.get(column.heading)
         return Cell(column.heading, Style.BOLD) if heading is None else Cell(heading, Style.ACCENT)
 
-    def _measure(self, cell: Cell) -> _Measured:
+    def _measure(self, cell: Cell) -> _MeasuredCell:
         text = self.glyphs.displayable(clean(cell.text))
         return (cell if text == cell.text else Cell(text, cell.style)), display_width(text)
 
-    def _measured_drawings(self, index: int, width: int, items: Sequence[_T]) -> list[_Measured]:
+    def _measured_drawings(self, index: int, width: int, items: Sequence[_T]) -> list[_MeasuredCell]:
         draw = self.listing.columns[index].draw
         return [] if draw is None else [self._measure(draw(item, width)) for item in items]
 
 
-def _join(line_prefix: str, gap: str, cells: Iterable[tuple[Column[_T], int, _Measured]]) -> Line:
+def _join_cells(line_prefix: str, gap: str, cells: Iterable[tuple[Column[_T], int, _MeasuredCell]]) -> Line:
     pieces: list[Piece] = []
     text, style, separator = line_prefix, Style.PLAIN, ""
     for column, width, measured in cells:
@@ -149,7 +153,7 @@ def _join(line_prefix: str, gap: str, cells: Iterable[tuple[Column[_T], int, _Me
     return (*pieces, Piece(text, style))
 
 
-def _pad(measured: _Measured, width: int, *, is_left_aligned: bool) -> str:
+def _pad(measured: _MeasuredCell, width: int, *, is_left_aligned: bool) -> str:
     cell, cell_width = measured
     if cell_width > width:
         short = cut_text(cell.text, width)
@@ -162,6 +166,6 @@ def past_columns(columns: Iterable[Column[_T]]) -> tuple[Column[_T], ...]:
     """Return columns for the past, with `not kept` for values without history."""
     not_kept = Cell(NOT_KEPT.word, Style.DIM)
     return tuple(
-        column if column.has_history else replace(column, cell=lambda _: not_kept, rank=lambda _: None, min_width=0)
+        column if column.has_history else replace(column, cell=lambda _: not_kept, sort_key=lambda _: None, min_width=0)
         for column in columns
     )

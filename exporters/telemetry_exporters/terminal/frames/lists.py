@@ -8,7 +8,7 @@ from telemetry_exporters import human
 from telemetry_exporters.judgement.overview import Figures, inventory, source_condition
 from telemetry_exporters.judgement.verdict import Finding, Severity
 from telemetry_exporters.terminal.columns import (
-    OPTIONAL,
+    FIRST_OPTIONAL,
     SEVERITY_STYLES,
     Cell,
     Column,
@@ -41,7 +41,7 @@ from telemetry_parsers.model import Health, MergedDevice, Process, SourceStatus
 
 # Indices in `Figures.values`.
 _TEMPERATURE, _POWER, _MEMORY, _UTILIZATION = range(4)
-_SEVERITIES = (Severity.BAD, Severity.WARNING)
+_SERIOUS_SEVERITIES = (Severity.BAD, Severity.WARNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _node_condition(scene: Scene) -> Finding:
 
 
 def _worst_finding(content: NodeContent) -> Finding:
-    for severity in _SEVERITIES:
+    for severity in _SERIOUS_SEVERITIES:
         conditions = [row.condition for row in content.rows if row.condition.severity is severity]
         if conditions:
             count = f", {len(conditions)} of {len(content.rows)} cards" if len(content.rows) > 1 else ""
@@ -88,7 +88,7 @@ def _worst_finding(content: NodeContent) -> Finding:
 
 
 def _combiner(index: int, combine: Callable[[tuple[float, ...]], float]) -> Callable[[NodeRow], float | None]:
-    """Return a function that combines one figure of a node's cards, such as their power."""
+    """Return a function that combines the values of a node's cards at this index of `Figures.values`."""
 
     def combined_value(row: NodeRow) -> float | None:
         values = row.figures.values[index]
@@ -134,7 +134,7 @@ _NODE_LISTING: Listing[NodeRow] = Listing(
 
 
 def node_list(state: State, size: Size) -> Body:
-    """Return the list of all nodes, or a message if none is known yet."""
+    """Return a view of all nodes, or a message if no node is known yet."""
     if not state.nodes:
         return message_body("No node is known yet.", size.columns)
     scenes = (scene_at(node, state.past_time) for node in state.nodes)
@@ -163,7 +163,7 @@ class ProcessRow:
 
 
 def _command(row: ProcessRow) -> str:
-    """Return the command line, else the program if it differs from the process name."""
+    """Return the command line if it is known, otherwise the program if it differs from the process name."""
     process = row.process
     if row.running is not None and row.running.command_line:
         return row.running.command_line
@@ -181,15 +181,15 @@ def _run_seconds(row: ProcessRow) -> float | None:
 
 _PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
     Column("PID", lambda row: Cell(str(row.process.pid)), lambda row: float(row.process.pid), 0, usual_width=7),
-    text_column("USER", lambda row: cut(row.process.user, _MAX_NAME_LENGTH), OPTIONAL, 6),
-    text_column("OWNER", lambda row: human.process_owner_text(row.process), OPTIONAL + 1, 18),
+    text_column("USER", lambda row: cut(row.process.user, _MAX_NAME_LENGTH), FIRST_OPTIONAL, 6),
+    text_column("OWNER", lambda row: human.process_owner_text(row.process), FIRST_OPTIONAL + 1, 18),
     name_column("CARD", lambda row: row.card, 2),
     number_column("MEMORY", lambda row: row.process.memory_used_bytes, human.byte_size, 1, 8),
-    number_column("%GPU", lambda row: row.process.utilization_ratio, human.percent, OPTIONAL + 2, 5),
-    number_column("%CPU", _cpu_ratio, human.percent, OPTIONAL + 3, 6),
-    number_column("TIME", _run_seconds, human.seconds, OPTIONAL + 4, 8),
+    number_column("%GPU", lambda row: row.process.utilization_ratio, human.percent, FIRST_OPTIONAL + 2, 5),
+    number_column("%CPU", _cpu_ratio, human.percent, FIRST_OPTIONAL + 3, 6),
+    number_column("TIME", _run_seconds, human.seconds, FIRST_OPTIONAL + 4, 8),
     text_column("NAME", lambda row: cut(row.process.name, _MAX_NAME_LENGTH), 3, 6),
-    text_column("COMMAND", _command, OPTIONAL + 5, 12),
+    text_column("COMMAND", _command, FIRST_OPTIONAL + 5, 12),
 )
 
 
@@ -224,7 +224,7 @@ def process_list(state: State, size: Size) -> Body:
 
 
 def process_pane(state: State, size: Size) -> list[Line]:
-    """Return the largest processes, as lines that fit below the cards."""
+    """Return lines with the processes that use the most memory, as many as fit below the cards."""
     scene = chosen_scene(state)
     if scene is None or scene.content is None or size.rows < _MIN_PANE_ROWS:
         return []
@@ -253,7 +253,7 @@ _INDENT = "  "
 
 
 def source_list(state: State, size: Size) -> Body:
-    """Return a view of the chosen node's sources, failing ones first."""
+    """Return a view of the chosen node's sources, the failing sources first."""
     scene = chosen_scene(state)
     if scene is None or scene.content is None:
         return message_body("No node has answered yet.", size.columns)
@@ -278,7 +278,7 @@ def _source_lines(status: SourceStatus, name_width: int, now: float, width: int)
     version = (Piece(f"  {status.version}"),) if status.version else ()
     yield (name, Piece(condition.word, SEVERITY_STYLES[condition.severity]), *version)
     texts = [(text, Style.BAD) for text in (status.detail, condition.remedy and f"→ {condition.remedy}") if text]
-    texts += [(_poll_words(poll, now), Style.PLAIN) for poll in status.polls]
+    texts += [(_poll_text(poll, now), Style.PLAIN) for poll in status.polls]
     texts += [(f"{problem.where}: {problem.text}", Style.WARNING) for problem in status.problems]
     if status.unknown_fields:
         texts.append((f"{len(status.unknown_fields)} unknown fields", Style.DIM))
@@ -286,7 +286,7 @@ def _source_lines(status: SourceStatus, name_width: int, now: float, width: int)
         yield from wrapped(text, width, style, _INDENT * 2, _INDENT)
 
 
-def _poll_words(health: Health, now: float) -> str:
+def _poll_text(health: Health, now: float) -> str:
     state = f"{health.state}: {health.reason}" if health.reason else health.state
     if not health.attempted:
         return f"{health.poll}: {state}, not tried yet".replace("_", " ")

@@ -22,7 +22,7 @@ NOT_KEPT = Finding("not kept", Severity.QUIET)
 NO_SERIES: Mapping[str, Series] = {}
 _NO_PAST = Past(0.0, 0)
 NO_COUNTERS = Counters()
-# Maps a metric to the only label value that the history keeps.
+# Maps a labelled metric to the only label value that the history keeps.
 _KEPT_LABELS = {"clock_hertz": "sm"}
 
 
