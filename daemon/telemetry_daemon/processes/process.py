@@ -62,7 +62,7 @@ class Process:
         """Send a signal to the group, without waiting for its effect."""
         if self._exit_info is not None:
             return
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # all have exited, or none may be signalled
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # all have exited or run as another user
             os.killpg(self.pid, signal_number)
 
     def reap(self) -> ExitInfo:

@@ -1,4 +1,4 @@
-"""The daemon's side of a worker process: starts it on demand, and kills it when it misses a deadline."""
+"""Starts worker processes on demand, sends them requests, and kills a worker that misses a deadline."""
 
 from __future__ import annotations
 

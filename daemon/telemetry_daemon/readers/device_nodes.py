@@ -24,7 +24,7 @@ _MAX_RECORD_BYTES = 1 << 20
 
 def denial_errno(path: str) -> int:
     """Return the errno of opening the device node, or 0 if the node can be opened."""
-    if os.access(path, os.R_OK):  # opening the node could wake the card
+    if os.access(path, os.R_OK):  # a permitted node is not opened, because that could wake the card
         return 0
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))

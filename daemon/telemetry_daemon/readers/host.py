@@ -69,7 +69,7 @@ def create_reader(_path: str, _settings: object) -> HostReader:
 
 
 class CpuMeter:
-    """Measures the CPU utilization between two calls."""
+    """Measures the CPU utilization between two calls of the meter."""
 
     def __init__(self, read_cpu_seconds: Callable[[], Mapping[str, float]]) -> None:
         self._read_cpu_seconds = read_cpu_seconds

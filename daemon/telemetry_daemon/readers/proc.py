@@ -23,7 +23,7 @@ _MAX_FDINFO_BYTES = 16 << 10
 _MAX_DESCRIPTORS = 1024
 _MAX_STAT_LENGTH = 4096
 _CARD_KEY = b"drm-pdev"
-# The (inode, change time) of a process's folder in /proc, which differs between processes.
+# The (inode, change time) of a process's folder in /proc. A later process with the same PID has other values.
 FolderState = tuple[int, int]
 # The environment variables to report. Others may contain passwords.
 VARIABLES = (
@@ -55,7 +55,7 @@ _HIDDEN = "{} hides other users' processes (hidepid): remount it with the option
 def folder_state(folder: str) -> FolderState | None:
     """Return a process folder's inode and change time, or None if the process has exited or is hidden."""
     try:
-        status = os.stat(folder)  # noqa: PTH116 # fast: called for each process at each poll
+        status = os.stat(folder)  # noqa: PTH116 # faster than Path.stat, for each process at each poll
     except OSError:  # the process has exited or is hidden
         return None
     return status.st_ino, status.st_ctime_ns
@@ -95,7 +95,7 @@ def job_variables(folder: str) -> dict[str, Plain]:
 def card_fdinfo_texts(folder: str) -> Iterator[str]:
     """Yield the fdinfo text of each card device that a process has open."""
     try:
-        descriptors = os.listdir(f"{folder}/fdinfo")  # noqa: PTH208 # fast: called for each process
+        descriptors = os.listdir(f"{folder}/fdinfo")  # noqa: PTH208 # faster than Path.iterdir, for each process
     except OSError:  # reading another user's files needs a capability
         return
     for descriptor in descriptors[:_MAX_DESCRIPTORS]:

@@ -38,7 +38,7 @@ class DeviceCaller:
         self._nvml = nvml
         self._clock = clock
         self._disabled_calls: dict[str, tuple[int, float]] = {}
-        # The keys of calls that have a fallback, but have worked at least once.
+        # The keys of calls that have a fallback and have worked at least once.
         self._working_keys: set[str] = set()
         self._has_succeeded = False
         self._generic_errors = 0

@@ -24,7 +24,7 @@ _FIRST_PAUSE_SECONDS = 5.0
 _MAX_PAUSE_SECONDS = 60.0
 # A session that failed after working for this long is replaced at once.
 _MIN_WORKING_SECONDS = 60.0
-# Only a new session finds new MIG instances, or a node's first GPU. Until then, a session is kept at least this long.
+# Only a new session finds new MIG instances, or a node's first GPU. A session is replaced at most this often.
 _MIN_OUTDATED_SECONDS = 5.0
 _MIN_EMPTY_SECONDS = 30.0
 # These errors rarely disappear soon. A typical cause is a denied device node.
