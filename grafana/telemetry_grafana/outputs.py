@@ -191,7 +191,7 @@ The annotation `runbook` names the alert's section on this page. To link to it i
 `make docs RUNBOOKS=https://wiki.example.com/alerts.md`, or set `prometheusRule.runbooks` in the Helm chart. The alerts then have the annotation `runbook_url`.
 
 While a node is in [maintenance](troubleshooting.md#silence-a-node-during-maintenance), `TelemetryMaintenance` fires for the node, and Alertmanager inhibits
-every alert for the node, even if the node is off. The alerts are not resolved, so open incidents in your pager stay open.
+every alert of ours for the node, even if the node is off. The alerts are not resolved, so open incidents in your pager stay open.
 Grafana cannot inhibit alerts. If Grafana evaluates the alerts, maintenance ends the node's alerts, and Grafana reports them as resolved.
 
 No alert fires for a card that was released (`telemetry release`), is asleep, or was repartitioned. Only `TelemetryClockSkew` depends on a
@@ -238,8 +238,13 @@ def _alert_section(alert: Alert) -> str:
         stronger += f"- Not sent while {_EVENT} fires for the same card with a code that matches `{alert.held_back_by_event}`.\n"
     return (
         f"### {alert.name}\n\n{alert.meaning}\n\n"
-        f"- Severity: {alert.severity}, {delay}.\n{stronger}- Check: {alert.check}\n- Do: {alert.action}\n"
+        f"- Severity: {alert.severity}, {delay}.\n{stronger}{_threshold_line(alert)}- Check: {alert.check}\n- Do: {alert.action}\n"
     )
+
+
+def _threshold_line(alert: Alert) -> str:
+    values = [f"`{name}` = `{THRESHOLDS[name].promql}`" for name in alert.threshold_names]
+    return f"- [Thresholds](#thresholds): {', '.join(values)}.\n" if values else ""
 
 
 def _thresholds_section() -> str:
@@ -248,7 +253,7 @@ def _thresholds_section() -> str:
         for name, threshold in THRESHOLDS.items()
     )
     return (
-        "## Thresholds\n\nAll thresholds are in `exporters/telemetry_exporters/judgement/thresholds.py`; to change one, edit that file and run `make docs`.\n\n"
+        "## Thresholds\n\nAll thresholds are in `exporters/telemetry_exporters/judgement/thresholds.py`; to change one, edit that file, run `make docs`, copy the rules to Prometheus again, and reinstall the daemon, whose conditions use the same thresholds. Without a checkout, edit the values in the rules.\n\n"
         f"| Name | Value | Meaning | Origin |\n| ---- | ----- | ------- | ---- |\n{rows}\n"
     )
 

@@ -157,3 +157,9 @@ def test_polls_of_every_card_have_time_for_each() -> None:
         if isinstance(poll.request, Command) and poll.request.per is not None
     }
     assert found == {(name, poll) for name, polls in PER_CARD_POLLS.items() for poll in polls.split("|")}
+
+
+def test_the_handbook_lists_the_thresholds_of_each_alert():
+    sections = dict(re.findall(r"### (\w+)\n(.*?)(?=\n##|\Z)", handbook(), re.DOTALL))
+    assert "- [Thresholds](#thresholds): `fan_stopped_celsius` = `70`.\n" in sections["AcceleratorFanStopped"]
+    assert "[Thresholds]" not in sections["AcceleratorLost"]

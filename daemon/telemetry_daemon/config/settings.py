@@ -121,7 +121,7 @@ class SourceSettings:
         default=None, metadata=about("Seconds after which a poll fails.", example=5.0, low=0.1, high=300)
     )
     wake_suspended: bool = field(
-        default=False, metadata=about("Poll even while all cards of the vendor are suspended. This keeps them awake.")
+        default=False, metadata=about("Poll even while cards of the vendor are suspended. This wakes the cards.")
     )
     polls: Mapping[str, PollSettings] = field(default_factory=dict, metadata=about(""))
 
@@ -141,7 +141,7 @@ class ParsersSettings:
         default=(),
         metadata=about(
             "Folders with parser modules. They must belong to root or the service's user and must not be writable by other users.",
-            example=["/etc/telemetry/parsers"],
+            example=["/etc/telemetry/plugins"],
             rule=rules.check_absolute_path,
         ),
     )
@@ -225,7 +225,7 @@ class FlightRecorderSettings:
     enabled: bool = field(
         default=True,
         metadata=about(
-            "Keep the last two minutes of the tools' output in at most 8 MiB of memory. After an alarm, write this output to a "
+            "Keep at least the last two minutes of the tools' output in at most 8 MiB of memory. After an alarm, write this output to a "
             "file in `flights` in the state directory. The limits are 6 files an hour, one more file for the first loss of each "
             "card, and 100 MiB in total. The files are masked like those of `telemetry record`, and `--replay` plays them."
         ),

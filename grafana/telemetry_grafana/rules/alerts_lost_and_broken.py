@@ -42,7 +42,7 @@ PRESENCE = AlertGroup(
             hold="3m",
             held_back_by_event="xid_79",
             summary="{vendor} {device} ({model}) on {instance} is lost",
-            meaning="The source that used to list the card still works, but no longer lists it. Possible causes: the card fell off the bus, its driver gave it up, or somebody removed it. A partition that disappears while its card remains does not count as lost.",
+            meaning="The source that used to list the card still works, but no longer lists it. Possible causes: the card fell off the bus, the driver gave up on it, or somebody removed it. A partition that disappears while its card remains does not count as lost.",
             check="Run `lspci`, `dmesg` (NVIDIA: Xid 79) and the vendor's tool. The label `id` identifies the card, even if the card numbers have changed.",
         ),
         critical(

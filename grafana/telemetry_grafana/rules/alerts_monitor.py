@@ -95,7 +95,7 @@ MONITOR = AlertGroup(
             summary="{source} on {instance} fails, so its readings are missing unless other sources report them",
             meaning="An installed tool or library fails most of the time, because of a timeout, a driver error, missing permissions, or unknown output.",
             check="`telemetry doctor` on the node names the reason and the remedy. `telemetry_source_failures_total` counts failures by reason.",
-            remedy="For `driver_gone`, load the driver or reboot. For `no_permission`, add the daemon's user to the groups video and render. For `library_mismatch`, reload the upgraded driver or reboot. For `timeout`, see TelemetrySourceStuck.",
+            remedy="For `driver_gone`, load the driver or reboot. For `no_permission`, give the daemon the permissions that docs/install.md lists. For `library_mismatch`, reload the upgraded driver or reboot. For `timeout`, see TelemetrySourceStuck.",
         ),
         critical(
             name="TelemetrySourceStuck",

@@ -44,6 +44,11 @@ class Alert:
     held_back_by_event: str = ""  # a pattern for the codes of critical events that suppress this alert
 
     @property
+    def threshold_names(self) -> tuple[str, ...]:
+        """The thresholds in the condition, in the order of their first use."""
+        return tuple(dict.fromkeys(match["named"] for match in Template.pattern.finditer(self.condition)))
+
+    @property
     def promql(self) -> str:
         """Return the condition as PromQL, with the values of its thresholds."""
         return " ".join(with_thresholds(self.condition).split())
