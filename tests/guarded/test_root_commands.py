@@ -252,7 +252,7 @@ def written_in(folder: Path) -> bool:
     try:
         with OwnFolder.at(folder) as opened:
             opened.replace("devices.json", b"{}")
-            os.close(opened.lock_file("smi.lock"))
+            os.close(opened.open_lock_file("smi.lock"))
     except OSError:  # that it is refused is the answer
         return False
     return True

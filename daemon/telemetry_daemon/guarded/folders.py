@@ -67,7 +67,7 @@ class PathStep:
 
 
 def open_path(path: Path, visit: Callable[[PathStep], None]) -> int:
-    """Open a path with O_PATH. Call `visit` for each folder, link and file on the way."""
+    """Open a path with O_PATH, and return the descriptor. Call `visit` for each folder, link and file on the way."""
     current, link_count = Path("/"), 0
     remaining_names = list(reversed(path.absolute().parts[1:]))
     with ExitStack() as open_descriptors:
@@ -178,7 +178,7 @@ def _open_step(name: str, folder_descriptor: int) -> int:
 
 
 def create(folder_descriptor: int, name: str, access: int = os.O_WRONLY) -> int:
-    """Create an empty file with mode 0600 and return its descriptor. Raises FileExistsError."""
+    """Create an empty file with mode 0600, and return its descriptor. Raises FileExistsError if the name exists."""
     return os.open(name, _CREATE_FLAGS | access, 0o600, dir_fd=folder_descriptor)
 
 
@@ -204,7 +204,7 @@ def remove(folder_descriptor: int, name: str) -> None:
 
 @contextlib.contextmanager
 def open_for_listing(parent_descriptor: int, name: str = ".") -> Iterator[int]:
-    """Yield a descriptor for listing a folder or changing its owner. Links are refused."""
+    """Yield a descriptor to list a folder or to change its owner. Raises OSError if `name` is a link."""
     descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent_descriptor)
     try:
         yield descriptor
@@ -214,7 +214,7 @@ def open_for_listing(parent_descriptor: int, name: str = ".") -> Iterator[int]:
 
 @contextlib.contextmanager
 def replacement(folder_descriptor: int, name: str) -> Iterator[int]:
-    """Yield a temporary file. After the block, it replaces the file with this name."""
+    """Yield the descriptor of a temporary file, which replaces the file `name` if the `with` block succeeds."""
     temporary_name, descriptor = _locked_temporary_file(folder_descriptor)
     try:
         yield descriptor
@@ -261,7 +261,7 @@ def write(descriptor: int, content: bytes) -> None:
 
 
 def append(descriptor: int, content: bytes) -> None:
-    """Append complete lines and sync them to disk, or raise OSError."""
+    """Append complete lines, and sync them to disk. On OSError, the file keeps its previous content."""
     previous_size = os.fstat(descriptor).st_size
     is_incomplete = previous_size > 0 and os.pread(descriptor, 1, previous_size - 1) != b"\n"
     try:
@@ -274,9 +274,9 @@ def append(descriptor: int, content: bytes) -> None:
 
 
 def replacement_risk(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
-    """Return how another user could replace the file, or None. Raises OSError."""
+    """Return a text that says how another user could replace the file, or None. Raises OSError."""
     real_path = path.resolve(strict=True)
-    # For folders further up, such as /tmp, the sticky bit is sufficient protection.
+    # For the parent's parents, such as /tmp, the sticky bit is sufficient protection.
     strict_paths = (real_path, real_path.parent)
     steps: list[PathStep] = []
     os.close(open_path(path, steps.append))
@@ -304,7 +304,7 @@ class TemporaryFile:
     _path: str
 
     def add_name(self) -> str:
-        """Give the file a path. It is valid until `remove_name` is called."""
+        """Create a path of the file, and return it. The path is valid until `remove_name` is called."""
         self.stream.flush()
         with contextlib.suppress(FileExistsError):  # the file already has this name: see `_open_temporary`
             # With `src_dir_fd`, Python calls linkat, which follows the link in /proc.

@@ -1,4 +1,4 @@
-"""Opens files and sockets that the user names. No other user can redirect their paths."""
+"""Opens files and sockets at paths that the user names, so that no other user can redirect them."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ _MAX_GROUPS = 256  # Python limits a socket option to 1,024 bytes
 
 def replace(path: Path, content: bytes, mode: int) -> None:
     """Atomically replace a file or link. Raises OSError."""
-    with _open_folder_of(path) as folder, folders.replacement(folder, path.name) as descriptor:
+    with _open_parent(path) as parent, folders.replacement(parent, path.name) as descriptor:
         folders.write(descriptor, content)
         os.fchmod(descriptor, mode)
 
 
 def write_file(path: Path, content: bytes) -> None:
     """Atomically write a regular file with mode 0600. Raises OSError."""
-    with _open_folder_of(path) as folder:
-        status = folders.status_of(folder, path.name)
+    with _open_parent(path) as parent:
+        status = folders.status_of(parent, path.name)
         if status is not None and not stat.S_ISREG(status.st_mode):
             raise NotAFileError(status.st_mode, str(path))
-        with folders.replacement(folder, path.name) as descriptor:
+        with folders.replacement(parent, path.name) as descriptor:
             folders.write(descriptor, content)
             os.fsync(descriptor)  # otherwise a power cut may leave an empty file
 
 
 def remove(path: Path) -> None:
     """Remove a file or link if it exists. Raises OSError."""
-    with _open_folder_of(path) as folder:
-        folders.remove(folder, path.name)
+    with _open_parent(path) as parent:
+        folders.remove(parent, path.name)
 
 
 def open_stream(path: Path) -> int | None:
@@ -57,33 +57,33 @@ def open_stream(path: Path) -> int | None:
     match = _STREAM_PATH.match(str(path))
     if match is not None:
         return os.dup(_STREAMS[match[1]] if match[1] else int(match[2] or match[3]))
-    with _open_folder_of(path) as folder:
-        status = folders.status_of(folder, path.name)
-        return None if status is None or stat.S_ISREG(status.st_mode) else _open_device(folder, path.name, status)
+    with _open_parent(path) as parent:
+        status = folders.status_of(parent, path.name)
+        return None if status is None or stat.S_ISREG(status.st_mode) else _open_device(parent, path.name, status)
 
 
 def open_existing(path: Path) -> int | None:
-    """Open a regular file for reading. Return None if there is none."""
-    with _open_folder_of(path) as folder:
-        status = folders.status_of(folder, path.name)
+    """Open a regular file for reading. Return None if the path is missing or not a regular file."""
+    with _open_parent(path) as parent:
+        status = folders.status_of(parent, path.name)
         if status is None or not stat.S_ISREG(status.st_mode):
             return None
-        return os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        return os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
 
 
 @final
 class FileNameLock:
-    """A lock for a file name. Raises BlockingIOError if another process holds the lock."""
+    """A lock for a file name. The constructor raises BlockingIOError if another process holds the lock."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with _open_folder_of(path) as folder:
-            if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True):
+        with _open_parent(path) as parent:
+            if not os.access(".", os.W_OK | os.X_OK, dir_fd=parent, effective_ids=True):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-            self._descriptor, self._is_placeholder = _create_or_open(folder, path.name)
+            self._descriptor, self._is_placeholder = _create_or_open(parent, path.name)
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._check_not_replaced(folder)
+                self._check_not_replaced(parent)
             except OSError:
                 os.close(self._descriptor)
                 raise
@@ -94,9 +94,9 @@ class FileNameLock:
 
     def replace_and_open(self, content: bytes) -> int:
         """Atomically replace the file, and return a descriptor to append to it."""
-        with _open_folder_of(self._path) as folder:
-            self._check_not_replaced(folder)
-            with folders.replacement(folder, self._path.name) as descriptor:
+        with _open_parent(self._path) as parent:
+            self._check_not_replaced(parent)
+            with folders.replacement(parent, self._path.name) as descriptor:
                 folders.write(descriptor, content)
                 duplicate = os.dup(descriptor)  # keeps the new file locked
         self._is_placeholder = False
@@ -109,37 +109,37 @@ class FileNameLock:
             return
         try:
             if self._is_placeholder:
-                with _open_folder_of(self._path) as folder:
-                    if folders.is_named(folder, self._path.name, descriptor):
-                        folders.remove(folder, self._path.name)
+                with _open_parent(self._path) as parent:
+                    if folders.is_named(parent, self._path.name, descriptor):
+                        folders.remove(parent, self._path.name)
         finally:
             os.close(descriptor)
 
-    def _check_not_replaced(self, folder: int) -> None:
-        if not folders.is_named(folder, self._path.name, self._descriptor):
+    def _check_not_replaced(self, parent: int) -> None:
+        if not folders.is_named(parent, self._path.name, self._descriptor):
             raise BlockingIOError(errno.EAGAIN, "another process replaced the file in the meantime", str(self._path))
 
 
 @contextlib.contextmanager
-def _open_folder_of(path: Path) -> Iterator[int]:
+def _open_parent(path: Path) -> Iterator[int]:
     if not path.name or path.name == "..":
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    folder = open_folder(path.parent)
+    parent = open_folder(path.parent)
     try:
-        yield folder
+        yield parent
     finally:
-        os.close(folder)
+        os.close(parent)
 
 
-def _create_or_open(folder: int, name: str) -> tuple[int, bool]:
+def _create_or_open(parent: int, name: str) -> tuple[int, bool]:
     """Return a descriptor of the file, and whether this call created it."""
     try:
-        return folders.create(folder, name, os.O_RDWR), True
+        return folders.create(parent, name, os.O_RDWR), True
     except FileExistsError:  # the file existed before
-        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder), False
+        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent), False
 
 
-def _open_device(folder: int, name: str, status: os.stat_result) -> int:
+def _open_device(parent: int, name: str, status: os.stat_result) -> int:
     """Open a device, or a pipe of this user, for writing."""
     if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, "it is a link, which is not followed", name)
@@ -148,7 +148,7 @@ def _open_device(folder: int, name: str, status: os.stat_result) -> int:
     is_own_pipe = stat.S_ISFIFO(status.st_mode) and status.st_uid in (ROOT, os.geteuid())
     if not (is_own_pipe or stat.S_ISCHR(status.st_mode)):
         raise UnsafeError("it is neither a regular file nor a device nor a pipe of this user")
-    descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=folder)
+    descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=parent)
     if os.path.samestat(os.fstat(descriptor), status):
         return descriptor
     os.close(descriptor)
@@ -168,8 +168,8 @@ def new_socket() -> Iterator[socket.socket]:
 
 def connect(path: Path, timeout_seconds: float) -> socket.socket:
     """Return a connection to the Unix socket at the path. Raises OSError."""
-    with _open_folder_of(path) as folder, contextlib.ExitStack() as on_exit:
-        socket_descriptor = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    with _open_parent(path) as parent, contextlib.ExitStack() as on_exit:
+        socket_descriptor = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
         on_exit.callback(os.close, socket_descriptor)
         if not stat.S_ISSOCK(os.fstat(socket_descriptor).st_mode):
             raise UnsafeError(f"{path} is not a socket; remove it, and restart the daemon")
@@ -208,15 +208,15 @@ def is_own_user_or_group(connection: socket.socket) -> bool:
 
 def bind_unix_socket(path: Path) -> socket.socket:
     """Return a socket bound to the path, replacing an unused socket. Raises OSError."""
-    with _open_folder_of(path) as folder:
-        _remove_unused(folder, path)
+    with _open_parent(path) as parent:
+        _remove_unused(parent, path)
         with new_socket() as listener:
             listener.bind(str(path))  # `ss` shows this name; bind() does not follow links
         return listener
 
 
-def _remove_unused(folder: int, path: Path) -> None:
-    status = folders.status_of(folder, path.name)
+def _remove_unused(parent: int, path: Path) -> None:
+    status = folders.status_of(parent, path.name)
     if status is None:
         return
     if not stat.S_ISSOCK(status.st_mode):
@@ -224,6 +224,6 @@ def _remove_unused(folder: int, path: Path) -> None:
     try:
         connect(path, _PROBE_SECONDS).close()
     except ConnectionRefusedError:  # left by a daemon that was killed
-        folders.remove(folder, path.name)
+        folders.remove(parent, path.name)
     else:
         raise OSError(errno.EADDRINUSE, "taken")

@@ -30,7 +30,7 @@ class OwnFolder:
 
     @classmethod
     def at(cls, path: Path) -> OwnFolder:
-        """Open an existing folder."""
+        """Open an existing folder. Raises OSError if it is missing or if another user can write to it."""
         descriptor, status = open_own_folder(path)
         return cls(descriptor, (status.st_uid, status.st_gid))
 
@@ -56,7 +56,7 @@ class OwnFolder:
             self._descriptor = -1
 
     def read(self, name: str, limit_bytes: int) -> bytes:
-        """Return the content of a regular file, or raise TooLargeError."""
+        """Return the content of a regular file. Raises TooLargeError above `limit_bytes`."""
         return reading.read_file(name, limit_bytes, self._descriptor)
 
     def replace(self, name: str, content: bytes) -> None:
@@ -69,12 +69,12 @@ class OwnFolder:
     def append(self, name: str, content: bytes, max_bytes: int, rotated_name: str) -> None:
         """Append lines to a file. Rotate the file before it exceeds `max_bytes`."""
         with contextlib.ExitStack() as on_exit:
-            descriptor = self.lock_file(name)
+            descriptor = self.open_lock_file(name)
             on_exit.callback(os.close, descriptor)
             size = os.fstat(descriptor).st_size
             if size and size + len(content) > max_bytes:
                 os.rename(name, rotated_name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
-                descriptor = self.lock_file(name)
+                descriptor = self.open_lock_file(name)
                 on_exit.callback(os.close, descriptor)
             folders.append(descriptor, content)
 
@@ -114,16 +114,16 @@ class OwnFolder:
             statuses = {entry.name: folders.status_of(descriptor, entry.name) for entry in entries}
         return {name: status for name, status in statuses.items() if status is not None}
 
-    def lock_file(self, name: str) -> int:
+    def open_lock_file(self, name: str) -> int:
         """Open or create a file to lock. The caller closes the returned descriptor."""
         try:
             descriptor = folders.create(self._descriptor, name, os.O_RDWR)
         except FileExistsError:  # the usual case, because lock files are not removed
-            return self.existing_lock_file(name)
+            return self.open_existing_lock_file(name)
         self._give_to_owner(descriptor)
         return descriptor
 
-    def existing_lock_file(self, name: str) -> int:
+    def open_existing_lock_file(self, name: str) -> int:
         """Open an existing file to lock. The caller closes the returned descriptor."""
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         descriptor = os.open(name, flags, dir_fd=self._descriptor)
@@ -202,7 +202,7 @@ class FileVersion:
 
     inode: int
     size: int
-    changed: int  # in nanoseconds
+    changed_ns: int
     owner: int
 
 
@@ -231,22 +231,22 @@ class Inbox:
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
 
-    def entries(self, is_wanted: Callable[[str], bool], max_count: int) -> Mapping[str, FileVersion]:
-        """Return file versions by name for up to `max_count` wanted files, in alphabetical order."""
-        return self.entries_of(sorted(self.names(is_wanted, max_count)))
+    def versions(self, is_wanted: Callable[[str], bool], max_count: int) -> Mapping[str, FileVersion]:
+        """Map the names of up to `max_count` wanted files to file versions, in alphabetical order."""
+        return self.versions_of(sorted(self.names(is_wanted, max_count)))
 
     def names(self, is_wanted: Callable[[str], bool], max_count: int) -> frozenset[str]:
         """Return up to `max_count` of the wanted file names."""
         with os.scandir(self._descriptor) as entries:
             return frozenset(islice((entry.name for entry in entries if is_wanted(entry.name)), max_count))
 
-    def entries_of(self, names: Iterable[str]) -> Mapping[str, FileVersion]:
+    def versions_of(self, names: Iterable[str]) -> Mapping[str, FileVersion]:
         """Map the names of existing files to file versions, in the given order."""
         versions = ((name, self._version_of(name)) for name in names)
         return {name: version for name, version in versions if version is not None}
 
     def read(self, name: str, limit_bytes: int) -> bytes:
-        """Return the content of a regular file, or raise UnsafeError."""
+        """Return the content of a regular file. Raises UnsafeError if the file's owner is not accepted."""
         owner = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_uid
         if self._owner is not None and owner not in (ROOT, self._owner, os.geteuid()):
             raise UnsafeError(f"it belongs to user {owner}, whose files are not accepted here; remove it")
@@ -273,7 +273,7 @@ def _open_inbox(path: Path, find_problem: Callable[[PathStep], str]) -> tuple[in
 
 
 def _public_folder_problem(step: PathStep) -> str:
-    """Return why users cannot safely share this folder, or ""."""
+    """Return why users cannot safely share this folder, or "" if they can."""
     if not step.is_ours:
         return f"{step.path} belongs to user {step.status.st_uid}: chown root {step.path}"
     if step.is_shared(groups=()) and not step.is_sticky:

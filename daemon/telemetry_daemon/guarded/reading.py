@@ -38,12 +38,12 @@ class TooLargeError(OSError):
 
 
 def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
-    """Return the content of a regular file up to the limit. Raises OSError."""
+    """Return the content of a regular file. Raises OSError, which is a TooLargeError above `limit_bytes`."""
     descriptor = open_file(path, folder)
     try:
         if os.fstat(descriptor).st_size > limit_bytes:
             raise TooLargeError(limit_bytes, path)
-        # The reported size may be wrong, for example in /sys.
+        # The size in the status may be wrong, for example in /sys.
         return _read_all(lambda size: os.read(descriptor, size), limit_bytes, path)
     finally:
         os.close(descriptor)
@@ -58,7 +58,7 @@ def text_at(path: str, limit_bytes: int = 1 << 20) -> str:
 
 
 def open_file(path: str, folder: int | None = None) -> int:
-    """Return a descriptor to read a regular file. Raises OSError."""
+    """Return a descriptor to read a regular file. Raises OSError, which is a NotAFileError for other types."""
     follow_links = folder is None
     if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow_links).st_mode):
         raise NotAFileError(mode, path)
@@ -70,7 +70,7 @@ def open_file(path: str, folder: int | None = None) -> int:
 
 
 def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:
-    """Return all bytes of a stream, or raise TooLargeError."""
+    """Return all bytes of a stream. Raises TooLargeError above `limit_bytes`."""
     return _read_all(stream.read, limit_bytes, name)
 
 

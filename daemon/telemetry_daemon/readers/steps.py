@@ -110,14 +110,14 @@ class StepsReader(Reader):
         with Inbox.open_public(self._path) as inbox:
             names = inbox.names(lambda name: name.endswith(SUFFIX) and not name.startswith("."), MAX_LISTED)
             # Known files are added, because the listing may have reached its limit before them.
-            versions = inbox.entries_of(sorted(self._files.keys() | names))
+            versions = inbox.versions_of(sorted(self._files.keys() | names))
             recent_files = self._recent_files(versions, now)
             self._files = {name: self._read_file(inbox, name, version, now) for name, version in recent_files}
         limit_problem = {"file": str(self._path), "problem": f"has {MAX_LISTED} files or more: some are not read"}
         return [
             *([limit_problem] if len(names) == MAX_LISTED else ()),
             *(
-                {**file.content, "is_quiet": now - file.version.changed / 1e9 > _QUIET_SECONDS}
+                {**file.content, "is_quiet": now - file.version.changed_ns / 1e9 > _QUIET_SECONDS}
                 for file in sorted(self._files.values(), key=lambda file: file.sequence)
             ),
         ]
@@ -126,8 +126,8 @@ class StepsReader(Reader):
         """Return the files that changed recently, the oldest first, within the limits."""
         recent: list[tuple[str, FileVersion]] = []
         count_by_user: Counter[int] = Counter()
-        for name, version in sorted(versions.items(), key=lambda item: item[1].changed, reverse=True):
-            is_fresh = -_MAX_FUTURE_SECONDS < now - version.changed / 1e9 < self._expire_after
+        for name, version in sorted(versions.items(), key=lambda item: item[1].changed_ns, reverse=True):
+            is_fresh = -_MAX_FUTURE_SECONDS < now - version.changed_ns / 1e9 < self._expire_after
             if is_fresh and count_by_user[version.owner] < MAX_READ_PER_USER and len(recent) < MAX_READ:
                 count_by_user[version.owner] += 1
                 recent.append((name, version))
@@ -136,7 +136,7 @@ class StepsReader(Reader):
     def _read_file(self, inbox: Inbox, name: str, version: FileVersion, now: float) -> _StepFile:
         previous = self._files.get(name)
         if previous is not None and previous.version.owner == version.owner:
-            if previous.version == version and previous.read_at - version.changed / 1e9 > _TICK_SECONDS:
+            if previous.version == version and previous.read_at - version.changed_ns / 1e9 > _TICK_SECONDS:
                 return previous
             sequence = previous.sequence
         else:

@@ -133,7 +133,7 @@ class ToolLocks:
     def _holder_text(self, tool: str) -> str:
         for folder in self._folders:
             with contextlib.suppress(OSError), OwnFolder.at(folder) as lock_folder:  # the folder contains no lock
-                descriptor = lock_folder.existing_lock_file(_file_name(tool))
+                descriptor = lock_folder.open_existing_lock_file(_file_name(tool))
                 try:
                     return holder_text(descriptor)
                 finally:
@@ -184,7 +184,7 @@ def _open_and_lock(folder: Path, tool: str) -> int:
     name = _file_name(tool)
     with OwnFolder.create_at(folder, _FOLDER_MODE) as own_folder:
         while True:
-            descriptor = own_folder.lock_file(name)
+            descriptor = own_folder.open_lock_file(name)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if own_folder.is_named(name, descriptor):

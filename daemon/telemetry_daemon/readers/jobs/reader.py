@@ -68,14 +68,14 @@ class _CachedFolder:
     def read_files(self, is_wanted: Callable[[str], bool]) -> list[Plain]:
         now = time.time()
         with Inbox.at(Path(self.path), self.owner_uids) as inbox:
-            versions = inbox.entries(is_wanted, MAX_FILES)
+            versions = inbox.versions(is_wanted, MAX_FILES)
             self.files = {name: self._read_if_changed(inbox, name, version, now) for name, version in versions.items()}
         contents = ((file.version, file.content) for file in self.files.values() if file.content is not None)
         return [_mark_if_new(version, content, now) for version, content in contents]
 
     def _read_if_changed(self, inbox: Inbox, name: str, version: FileVersion, now: float) -> _CachedFile:
         previous = self.files.get(name)
-        changed_at = version.changed / 1e9
+        changed_at = version.changed_ns / 1e9
         if previous is not None and previous.version == version and previous.read_at - changed_at > _TICK_SECONDS:
             return _without_old_job(previous, now)
         try:
@@ -180,7 +180,7 @@ def create_reader(path: str, settings: JobSettings) -> JobsReader:
 
 
 def _mark_if_new(version: FileVersion, content: Plain, now: float) -> Plain:
-    return {**content, "is_new": True} if now - version.changed / 1e9 < _NEW_SECONDS else content
+    return {**content, "is_new": True} if now - version.changed_ns / 1e9 < _NEW_SECONDS else content
 
 
 def _without_old_job(file: _CachedFile, now: float) -> _CachedFile:
