@@ -96,7 +96,7 @@ def card_with(metric: str, label: str) -> MergedDevice:
         (card_with("event_open", "xid_31"), []),
         (
             card_with("health", "alarm"),
-            [("nvidia 0", "alarm: the device reports this health", "usually a reset helps")],
+            [("nvidia 0", "alarm: the device reports this health", "a reset usually helps")],
         ),
     ],
 )
