@@ -151,12 +151,12 @@ def _read_outcomes(files: Sequence[ProfileFile]) -> tuple[list[Outcome], bool]:
 
 def _print_unread(unread: Sequence[Outcome], *, was_interrupted: bool) -> None:
     detailed_outcomes = [outcome for outcome in unread if outcome.file.is_named or outcome.is_recognised]
-    others = [outcome.file.display_name for outcome in unread if not (outcome.file.is_named or outcome.is_recognised)]
+    other_names = [item.file.display_name for item in unread if not (item.file.is_named or item.is_recognised)]
     for outcome in detailed_outcomes:
         sys.stderr.write(f"telemetry: {clean(f'{outcome.file.display_name}: {outcome.error}')}\n")
-    if others:
-        count_text = "1 file was" if len(others) == 1 else f"{len(others)} files were"
-        names = clean(first_names(others, ", ", _MAX_LISTED_NAMES))
+    if other_names:
+        count_text = "1 file was" if len(other_names) == 1 else f"{len(other_names)} files were"
+        names = clean(first_names(other_names, ", ", _MAX_LISTED_NAMES))
         sys.stderr.write(f"telemetry: {count_text} not written by a supported profiler: {names}\n")
     if was_interrupted:
         sys.stderr.write("telemetry: interrupted before all files were read; the files read so far are shown\n")

@@ -121,14 +121,14 @@ def _read_object_members(window: Window, damage: Damage) -> Iterator[_KeyAndValu
 
 
 def _remaining_members(window: Window, damage: Damage) -> Iterator[_KeyAndValue | list[Event]]:
-    while (char := window.peek(b",")) != b"}":
-        yield from _read_member(_read_member_name(char, window), window, damage)
+    while (first_byte := window.peek(b",")) != b"}":
+        yield from _read_member(_read_member_name(first_byte, window), window, damage)
 
 
-def _read_member_name(first: bytes, window: Window) -> str:
-    if not first:
+def _read_member_name(first_byte: bytes, window: Window) -> str:
+    if not first_byte:
         raise IncompleteError
-    name = _read_value(window) if first == b'"' else None
+    name = _read_value(window) if first_byte == b'"' else None
     if not isinstance(name, str):
         raise MalformedError
     return name

@@ -158,9 +158,9 @@ def _rank_keys(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
     }
     # If several folders have untimed results for the same rank, format and kind of work, these are separate jobs.
     counts = Counter(result[:3] for result in results)
-    repeated = {None, *(rank for (rank, _, _), count in counts.items() if count > 1)}
+    repeated_ranks = {None, *(rank for (rank, _, _), count in counts.items() if count > 1)}
     for part in parts:
-        yield part.device.rank, part.result_folder if part.device.rank in repeated else ()
+        yield part.device.rank, part.result_folder if part.device.rank in repeated_ranks else ()
 
 
 def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:

@@ -80,7 +80,7 @@ def usual_step_of(member: Member) -> UsualStep:
 
 def _whole_time_step(member: Member, left_out: Sequence[str]) -> UsualStep:
     """Return a step that covers the whole time, except long gaps and a long first collective."""
-    device, sentences = member.device, list(left_out)
+    device, left_out_texts = member.device, list(left_out)
     split = device.split
     if (
         device.first_collective is not None
@@ -88,7 +88,7 @@ def _whole_time_step(member: Member, left_out: Sequence[str]) -> UsualStep:
     ):
         split = without_collective
         length = device.first_collective.length_ns / 1e6
-        sentences.append(f"the first collective, {length:,.1f} ms (in which ranks wait until all profilers run)")
+        left_out_texts.append(f"the first collective, {length:,.1f} ms (in which ranks wait until all profilers run)")
     if device.without_gaps is not None:
         launching_ns, without_gaps = device.split.launching_ns, device.known_values_of(device.without_gaps)
         # The result is a lower bound, because some gaps are not part of `launching_ns`.
@@ -99,7 +99,7 @@ def _whole_time_step(member: Member, left_out: Sequence[str]) -> UsualStep:
             graph_launches=device.split.graph_launches,
             launching_ns=None if launching_ns is None else max(without_gaps.launching_ns or 0, min_launching_ns),
         )
-    return UsualStep(member, 0, _with_valid_wait(split), (), tuple(sentences), device.gaps)
+    return UsualStep(member, 0, _with_valid_wait(split), (), tuple(left_out_texts), device.gaps)
 
 
 def _usable_steps(steps: Sequence[Step]) -> tuple[list[Step], list[str]]:
