@@ -78,7 +78,7 @@ def _min_gap_length(begin: int, end: int) -> int:
     return max(_MIN_GAP_NS, round((end - begin) * _MIN_GAP_SHARE))
 
 
-def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
+def find_unusual_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
     """Return the index of the earliest item if it is far longer than all others, else None."""
     if len(begins) < 2:
         return None
@@ -90,7 +90,7 @@ def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | 
 def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
     """Return (span, first collective) if the first collective is unusually long, else None."""
     lengths = [end - begin for begin, end in zip(executions.begins, executions.ends, strict=True)]
-    index = index_of_long_first(executions.begins, lengths)
+    index = find_unusual_first(executions.begins, lengths)
     if index is None:
         return None
     span = executions.begins[index], executions.ends[index]

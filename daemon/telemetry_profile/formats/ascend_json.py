@@ -12,7 +12,7 @@ from typing import Any
 
 from telemetry_profile.facts.device_timeline import MAX_NAME_CHARACTERS, LinkSums
 from telemetry_profile.facts.printed_numbers import MS, NS, US, nanoseconds, parse_index
-from telemetry_profile.facts.splits import index_of_long_first
+from telemetry_profile.facts.splits import find_unusual_first
 from telemetry_profile.facts.trace_facts import whole_number
 from telemetry_profile.format_contract import (
     THIS_RANK,
@@ -84,7 +84,7 @@ class _RankSums:
 
     def first_collective(self) -> FirstCollective | None:
         """Return the first collective if it is unusually long."""
-        index = index_of_long_first([begin for begin, _, _ in self.calls], [length for _, length, _ in self.calls])
+        index = find_unusual_first([begin for begin, _, _ in self.calls], [length for _, length, _ in self.calls])
         if index is None:
             return None
         _, elapsed_ns, waited_ns = self.calls[index]

@@ -43,13 +43,13 @@ def _read(tables: Tables) -> Facts:
     strings: dict[object, object] = dict(records(tables, "StringIds", ("id", "value")))
     cards = _Cards(tables, timeline)
     for (start, end, *card), (name, work), grid, block in chain(_kernels(tables, strings), _copies_and_graphs(tables)):
-        begin, length = _unix_extent(start, end, session_start)
+        begin, length = _session_extent(start, end, session_start)
         timeline.add(cards.key(*card), work, begin, length, name, grid, block)
     _add_host_activity(tables, timeline, strings, session_start)
     return timeline.facts("nsys-sqlite", _TOOL, "none" if session_start is None else "unix")
 
 
-def _unix_extent(start: object, end: object, session_start: int | None) -> tuple[int | None, int | None]:
+def _session_extent(start: object, end: object, session_start: int | None) -> tuple[int | None, int | None]:
     begin, length = extent(start, end)
     return None if begin is None else begin + (session_start or 0), length
 
@@ -121,7 +121,7 @@ def _add_host_activity(
 ) -> None:
     for start, end, name, string_id, thread in records(tables, "NVTX_EVENTS", _RANGE_COLUMNS):
         if end is not None:
-            begin, length = _unix_extent(start, end, session_start)
+            begin, length = _session_extent(start, end, session_start)
             timeline.add_range(text(name) or text(strings.get(string_id)), begin, length, _process_id(thread))
     functions = {number: _VERSION_SUFFIX.sub("", text(string)) for number, string in strings.items()}
     table = f"{_ACTIVITY}RUNTIME"

@@ -64,7 +64,7 @@ class _ProcessReader:
         ):
             name = self._strings.get(name_id) or NO_NAME
             self._timeline.add(self._card_key(*agents), "copy", *extent(start, end), name)
-        self._read_host_calls()
+        self._read_host_activity()
 
     def _add_cards(self) -> None:
         for agent, node, kind, number, index, product, name, extdata in self._rows("rocpd_info_agent", _AGENT_COLUMNS):
@@ -92,7 +92,7 @@ class _ProcessReader:
                 self._card_key(agent), work, *extent(start, end), name, shape(*sizes[:3]), shape(*sizes[3:])
             )
 
-    def _read_host_calls(self) -> None:
+    def _read_host_activity(self) -> None:
         marked = {string_id: string for string_id, string in self._strings.items() if _may_be_marker(string)}
         for start, end, string_id, event in self._rows(_REGIONS, (*_REGION_COLUMNS, "event_id")):
             if string_id in marked:

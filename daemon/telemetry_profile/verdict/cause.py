@@ -243,7 +243,7 @@ def verdict_of(profile: Profile, rank_steps: Sequence[UsualStep], telemetry: Seq
         return _unclear_verdict(evidence) or _verdict_without_cause(evidence, profile)
     has_few_copies = candidates[0].cause == "copy" and not evidence.kernels and evidence.copy_count < _MIN_KERNELS
     is_unsure = candidates[0].cause in ("host", "gap") or has_few_copies
-    return (_unclear_verdict(evidence) if is_unsure else None) or _largest_cause(candidates)
+    return (_unclear_verdict(evidence) if is_unsure else None) or _largest_cause_verdict(candidates)
 
 
 def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
@@ -269,7 +269,7 @@ def _external_cause(
     return Candidate("straggler", straggler.excess / (1.0 + straggler.excess), straggler.text, straggler.advice)
 
 
-def _largest_cause(candidates: Sequence[Candidate]) -> Verdict:
+def _largest_cause_verdict(candidates: Sequence[Candidate]) -> Verdict:
     """Return a verdict for the largest cause, which also names other causes of about the same size."""
     largest = candidates[0]
     min_share = _EQUAL_RATIO * (largest.share or 0.0)

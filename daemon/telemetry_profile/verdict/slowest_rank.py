@@ -90,14 +90,14 @@ def straggler_of(rank_steps: Sequence[UsualStep]) -> Straggler | None:
     compared = [step for step in rank_steps if step.member.device.rank is not None and step.split.compute_ns]
     if len(compared) < 2 or len({step.member.device.rank for step in compared}) < len(compared):
         return None
-    by_compute = _find_outlier(compared, [step.split.compute_ns or 0 for step in compared], "compute")
+    by_compute = _find_straggler(compared, [step.split.compute_ns or 0 for step in compared], "compute")
     if by_compute is not None or any(step.split.idle_ns is None for step in compared):
         return by_compute
-    return _find_outlier(compared, [step.own_time_ns or 0 for step in compared], "host")
+    return _find_straggler(compared, [step.own_time_ns or 0 for step in compared], "host")
 
 
-def _find_outlier(rank_steps: Sequence[UsualStep], lengths: Sequence[int], reason: Reason) -> Straggler | None:
-    """Return the rank with the greatest length, if the length is unusual and the rank waits least."""
+def _find_straggler(rank_steps: Sequence[UsualStep], lengths: Sequence[int], reason: Reason) -> Straggler | None:
+    """Return the rank with the greatest length as the straggler, if it is unusually long and the rank waits least."""
     (longest, index), *other_lengths = sorted(zip(lengths, range(len(rank_steps)), strict=True), reverse=True)
     median = statistics.median(length for length, _ in other_lengths)
     excess, candidate = longest / median - 1.0, rank_steps[index]
