@@ -127,29 +127,30 @@ DCGM = ExporterTable(
     version="4.8",
 )
 
-_HERTZ, _RATIO, _BYTES, _JOULES = 1e6, 0.01, float(1 << 20), 1e-3
-# Maps a conversion factor to the units in the help texts: (old unit, new unit).
-_UNITS: Mapping[float, tuple[str, str]] = MappingProxyType(
-    {_HERTZ: ("in MHz", "in Hz"), _RATIO: ("in %", "0-1"), _BYTES: ("in MiB", "in bytes"), _JOULES: ("in mJ", "in J")}
+# The old units as multiples of the new units.
+_MHZ, _PERCENT, _MIB, _MJ = 1e6, 0.01, float(1 << 20), 1e-3
+# Maps a conversion factor to the change of the help texts: (old unit, new unit).
+_UNIT_TEXTS: Mapping[float, tuple[str, str]] = MappingProxyType(
+    {_MHZ: ("in MHz", "in Hz"), _PERCENT: ("in %", "0-1"), _MIB: ("in MiB", "in bytes"), _MJ: ("in mJ", "in J")}
 )
 # Renamed metrics in the default set of 4.9: (old name, new name, new value / old value).
 # The names are from the release notes, NVIDIA/go-dcgm @ b7fa315 and NVIDIA's list of field IDs.
 DEFAULT_RENAMES: tuple[tuple[str, str, float], ...] = (
-    ("DEV_SM_CLOCK", "DEV_SM_CLOCK_HERTZ", _HERTZ),
-    ("DEV_MEM_CLOCK", "DEV_MEMORY_CLOCK_HERTZ", _HERTZ),
+    ("DEV_SM_CLOCK", "DEV_SM_CLOCK_HERTZ", _MHZ),
+    ("DEV_MEM_CLOCK", "DEV_MEMORY_CLOCK_HERTZ", _MHZ),
     ("DEV_MEMORY_TEMP", "DEV_MEMORY_TEMP_CELSIUS", 1.0),
     ("DEV_GPU_TEMP", "DEV_GPU_TEMP_CELSIUS", 1.0),
     ("DEV_POWER_USAGE", "DEV_BOARD_POWER_WATTS", 1.0),
-    ("DEV_TOTAL_ENERGY_CONSUMPTION", "DEV_GPU_ENERGY_JOULES_TOTAL", _JOULES),
+    ("DEV_TOTAL_ENERGY_CONSUMPTION", "DEV_GPU_ENERGY_JOULES_TOTAL", _MJ),
     ("DEV_PCIE_REPLAY_COUNTER", "DEV_PCIE_REPLAY_TOTAL", 1.0),
-    ("DEV_GPU_UTIL", "DEV_GPU_UTIL_RATIO", _RATIO),
-    ("DEV_MEM_COPY_UTIL", "DEV_MEMORY_UTIL_RATIO", _RATIO),
-    ("DEV_ENC_UTIL", "DEV_ENC_UTIL_RATIO", _RATIO),
-    ("DEV_DEC_UTIL", "DEV_DEC_UTIL_RATIO", _RATIO),
+    ("DEV_GPU_UTIL", "DEV_GPU_UTIL_RATIO", _PERCENT),
+    ("DEV_MEM_COPY_UTIL", "DEV_MEMORY_UTIL_RATIO", _PERCENT),
+    ("DEV_ENC_UTIL", "DEV_ENC_UTIL_RATIO", _PERCENT),
+    ("DEV_DEC_UTIL", "DEV_DEC_UTIL_RATIO", _PERCENT),
     ("DEV_XID_ERRORS", "DEV_XID_ERROR", 1.0),
-    ("DEV_FB_FREE", "DEV_FB_FREE_BYTES", _BYTES),
-    ("DEV_FB_USED", "DEV_FB_USED_BYTES", _BYTES),
-    ("DEV_FB_RESERVED", "DEV_FB_RESERVED_BYTES", _BYTES),
+    ("DEV_FB_FREE", "DEV_FB_FREE_BYTES", _MIB),
+    ("DEV_FB_USED", "DEV_FB_USED_BYTES", _MIB),
+    ("DEV_FB_RESERVED", "DEV_FB_RESERVED_BYTES", _MIB),
     # DCGM computes the old field as KiB / 1,000, and the new field as KiB × 1,024.
     ("DEV_NVLINK_BANDWIDTH_TOTAL", "DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND", 1_024_000.0),
     ("DEV_UNCORRECTABLE_REMAPPED_ROWS", "DEV_ROW_REMAP_UNCORRECTABLE_TOTAL", 1.0),
@@ -161,11 +162,11 @@ DEFAULT_RENAMES: tuple[tuple[str, str, float], ...] = (
 )
 # Renamed fields outside the default set, for users' own CSV files: (old name, new name, new value / old value).
 _OTHER_RENAMES: tuple[tuple[str, str, float], ...] = (
-    ("DEV_FB_TOTAL", "DEV_FB_CAPACITY_BYTES", _BYTES),
+    ("DEV_FB_TOTAL", "DEV_FB_CAPACITY_BYTES", _MIB),
     ("DEV_FB_USED_PERCENT", "DEV_FB_USED_RATIO", 1.0),
-    ("DEV_VIDEO_CLOCK", "DEV_VIDEO_CLOCK_HERTZ", _HERTZ),
-    ("DEV_MAX_SM_CLOCK", "DEV_SM_MAX_CLOCK_HERTZ", _HERTZ),
-    ("DEV_MAX_MEM_CLOCK", "DEV_MEMORY_MAX_CLOCK_HERTZ", _HERTZ),
+    ("DEV_VIDEO_CLOCK", "DEV_VIDEO_CLOCK_HERTZ", _MHZ),
+    ("DEV_MAX_SM_CLOCK", "DEV_SM_MAX_CLOCK_HERTZ", _MHZ),
+    ("DEV_MAX_MEM_CLOCK", "DEV_MEMORY_MAX_CLOCK_HERTZ", _MHZ),
     ("DEV_SLOWDOWN_TEMP", "DEV_GPU_TEMP_SLOWDOWN_CELSIUS", 1.0),
     ("DEV_SHUTDOWN_TEMP", "DEV_GPU_TEMP_SHUTDOWN_CELSIUS", 1.0),
     ("DEV_POWER_USAGE_INSTANT", "DEV_BOARD_POWER_RAW_WATTS", 1.0),
@@ -174,10 +175,10 @@ _OTHER_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("DEV_POWER_MGMT_LIMIT_MIN", "DEV_BOARD_POWER_LIMIT_MIN_WATTS", 1.0),
     ("DEV_POWER_MGMT_LIMIT_MAX", "DEV_BOARD_POWER_LIMIT_MAX_WATTS", 1.0),
     ("DEV_POWER_MGMT_LIMIT_DEF", "DEV_BOARD_POWER_LIMIT_DEFAULT_WATTS", 1.0),
-    ("DEV_FAN_SPEED", "DEV_FAN_SPEED_RATIO", _RATIO),
+    ("DEV_FAN_SPEED", "DEV_FAN_SPEED_RATIO", _PERCENT),
     ("DEV_PSTATE", "DEV_GPU_PSTATE", 1.0),
-    ("DEV_BAR1_USED", "DEV_BAR1_USED_BYTES", _BYTES),
-    ("DEV_BAR1_TOTAL", "DEV_BAR1_CAPACITY_BYTES", _BYTES),
+    ("DEV_BAR1_USED", "DEV_BAR1_USED_BYTES", _MIB),
+    ("DEV_BAR1_TOTAL", "DEV_BAR1_CAPACITY_BYTES", _MIB),
     ("DEV_RETIRED_SBE", "DEV_PAGE_RETIRED_SBE_TOTAL", 1.0),
     ("DEV_RETIRED_DBE", "DEV_PAGE_RETIRED_DBE_TOTAL", 1.0),
     ("DEV_RETIRED_PENDING", "DEV_PAGE_RETIRED_PENDING", 1.0),
@@ -190,27 +191,28 @@ _OTHER_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("PROF_PIPE_FP32_ACTIVE", "PROF_FP32_UTIL_RATIO", 1.0),
     ("PROF_PIPE_FP16_ACTIVE", "PROF_FP16_UTIL_RATIO", 1.0),
 )
+# Labels: their names in 4.8 and in 4.9.
 DRIVER_LABELS = ("DCGM_FI_DRIVER_VERSION", "DCGM_FI_SYSTEM_DRIVER_VERSION")
 HOSTNAME_LABELS = ("Hostname", "hostname")
-_NEW_LABELS = dict((DRIVER_LABELS, HOSTNAME_LABELS))
-_NEW_NAMES = {old: (new, factor) for old, new, factor in (*DEFAULT_RENAMES, *_OTHER_RENAMES)}
+_LABEL_RENAMES = dict([DRIVER_LABELS, HOSTNAME_LABELS])
+_RENAMES = {old: (new, factor) for old, new, factor in (*DEFAULT_RENAMES, *_OTHER_RENAMES)}
 
 
 def _rename_row(row: Row) -> Row:
-    new_name, factor = _NEW_NAMES.get(row.name, (row.name, 1.0))
-    old_unit, new_unit = _UNITS.get(factor, ("", ""))
+    new_name, factor = _RENAMES.get(row.name, (row.name, 1.0))
+    old_unit, new_unit = _UNIT_TEXTS.get(factor, ("", ""))
     return replace(row, name=new_name, help=row.help.replace(old_unit, new_unit), factor=row.factor * factor)
 
 
 def _rename_unserved(missing: UnservedNames) -> UnservedNames:
     name = missing.names.removeprefix(DCGM.prefix)
-    return replace(missing, names=DCGM.prefix + _NEW_NAMES[name][0]) if name in _NEW_NAMES else missing
+    return replace(missing, names=DCGM.prefix + _RENAMES[name][0]) if name in _RENAMES else missing
 
 
 DCGM_4_9 = replace(
     DCGM,
     version="4.9",
-    labels=tuple(replace(label, name=_NEW_LABELS.get(label.name, label.name)) for label in DCGM.labels),
+    labels=tuple(replace(label, name=_LABEL_RENAMES.get(label.name, label.name)) for label in DCGM.labels),
     rows=tuple(map(_rename_row, DCGM.rows)),
     missing=tuple(map(_rename_unserved, DCGM.missing)),
     hostname_labels=HOSTNAME_LABELS[::-1],

@@ -1,4 +1,4 @@
-"""The tables of other exporters as text and Markdown."""
+"""Formats the tables of other exporters as text and Markdown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from telemetry_parsers.metrics import BY_KEY
 
 _WORDS_IN_BRACES = re.compile(r"\{([\w*,]+)\}")
 _EXACT, _NEAR, _MISSING = "exact", "near", "missing"
-# Factors that are easier to read as a division.
+# Factors that are easier to read as divisions.
 _FACTORS = {1 / (1 << 20): " / 1,048,576", 1 / (1 << 10): " / 1,024", 1e-6: " / 1,000,000"}
 
 
@@ -29,17 +29,17 @@ class MetricMatch(NamedTuple):
 def metric_matches(exporter: table.ExporterTable) -> tuple[MetricMatch, ...]:
     """Return a match for each metric name of the exporter."""
     rows: tuple[table.Row | table.NodeRow, ...] = (*exporter.rows, *exporter.node_rows)
-    served = (_match(exporter, row) for row in rows)
+    served = (_match_row(exporter, row) for row in rows)
     missing = (
         MetricMatch(name, "", _MISSING, entry.why)
         for entry in exporter.missing
         for pattern in entry.names.split(", ")
-        for name in _expand(pattern)
+        for name in _expand_braces(pattern)
     )
     return tuple(dict.fromkeys((*served, *missing)))
 
 
-def _expand(pattern: str) -> tuple[str, ...]:
+def _expand_braces(pattern: str) -> tuple[str, ...]:
     """Expand the braces in a pattern: `a_{b,c}` becomes `a_b` and `a_c`."""
     match = _WORDS_IN_BRACES.search(pattern)
     if match is None:
@@ -59,17 +59,19 @@ def tables() -> str:
 
 
 def dashboard_list(exporter: table.ExporterTable, used_names: Iterable[str], names_on_page: Iterable[str]) -> str:
-    """Return a line for each name: `served`, or the reason why it is not served."""
-    by_name = {match.name: match for match in metric_matches(exporter)}
-    on_page = frozenset(names_on_page)
+    """Return a line for each metric name of a dashboard: `served`, or the reason why the name is not served."""
+    matches_by_name = {match.name: match for match in metric_matches(exporter)}
+    served_names = frozenset(names_on_page)
     texts = [
-        (name, "served" if name in on_page else _why_not(name, exporter, by_name)) for name in sorted(set(used_names))
+        (name, "served" if name in served_names else _reason_not_served(name, exporter, matches_by_name))
+        for name in sorted(set(used_names))
     ]
     return "".join(f"{line}\n" for line in aligned(texts))
 
 
-def _why_not(name: str, exporter: table.ExporterTable, by_name: dict[str, MetricMatch]) -> str:
-    match = by_name.get(name) or next((match for match in by_name.values() if fnmatchcase(name, match.name)), None)
+def _reason_not_served(name: str, exporter: table.ExporterTable, matches_by_name: dict[str, MetricMatch]) -> str:
+    pattern_matches = (match for match in matches_by_name.values() if fnmatchcase(name, match.name))
+    match = matches_by_name.get(name) or next(pattern_matches, None)
     if match is None:
         return f"not served: no known metric of {exporter.name} has this name"
     if match.fit == _MISSING:
@@ -101,12 +103,12 @@ def _escape_cell(text: str) -> str:
     return text.replace("|", r"\|")
 
 
-def _match(exporter: table.ExporterTable, row: table.Row | table.NodeRow) -> MetricMatch:
-    ours = _node_metric(row) if isinstance(row, table.NodeRow) else _formula_text(row)
+def _match_row(exporter: table.ExporterTable, row: table.Row | table.NodeRow) -> MetricMatch:
+    ours = _node_metric_text(row) if isinstance(row, table.NodeRow) else _formula_text(row)
     return MetricMatch(exporter.prefix + row.name, ours, _NEAR if row.deviation else _EXACT, row.deviation)
 
 
-def _node_metric(row: table.NodeRow) -> str:
+def _node_metric_text(row: table.NodeRow) -> str:
     if not row.metric:
         return "number of devices"
     return f'{row.metric}{{source="{row.source}"}}'
@@ -146,7 +148,7 @@ _RANGE_SELECTOR = re.compile(r"\[[^\[\]]*\]")
 _LABEL_LIST = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^()]*\)", re.IGNORECASE)
 _LABEL_VALUES = re.compile(r"\blabel_values\s*\(\s*(?:(?P<metric>.*),)?\s*[A-Za-z_]\w*\s*\)\s*\Z", re.DOTALL)
 _NAME_MATCHER = re.compile(r"__name__\s*=\s*\"([A-Za-z_:][\w:]*)\"")
-# Does not match the names of functions, which are followed by a bracket.
+# Does not match the names of functions, which are followed by a parenthesis.
 _WORD = re.compile(r"(?<![\w:.])[A-Za-z_:][\w:]*(?![\w:]|\s*\()")
 _KEYWORDS = frozenset(
     {
@@ -159,7 +161,7 @@ _MIN_NAME_LENGTH = 3
 
 def names_in_queries(dashboard: Any) -> tuple[str, ...]:
     """Return the metric names in the dashboard's queries, without duplicates."""
-    names = (name for query in _queries(dashboard) for name in _names_in(query))
+    names = (name for query in _queries(dashboard) for name in _names_in_query(query))
     return tuple(dict.fromkeys(names))
 
 
@@ -174,7 +176,7 @@ def _queries(document: Any) -> Iterator[str]:
             pending.extend(reversed(element))
 
 
-def _names_in(query: str) -> Iterator[str]:
+def _names_in_query(query: str) -> Iterator[str]:
     yield from _NAME_MATCHER.findall(query)
     match = _LABEL_VALUES.match(query.strip())
     text = (match["metric"] or "") if match else query

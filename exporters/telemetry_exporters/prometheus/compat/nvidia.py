@@ -22,7 +22,7 @@ from telemetry_exporters.prometheus.compat.table import (
 
 # The poll `fast` reads NVML's real cards. The poll `readings` reads simulated cards.
 _SOURCE, _POLLS = "nvml", ("fast", "readings")
-_REASONS = {
+_THROTTLE_REASONS = {
     "sw_power_cap": "sw_power_cap",
     "hw_slowdown": "hw_slowdown",
     "sw_thermal": "sw_thermal_slowdown",
@@ -32,13 +32,13 @@ _REASONS = {
     "applications_clocks": "applications_clocks_setting",
 }
 _REASONS_WITH_SECONDS = ("sw_power_cap", "sw_thermal", "hw_thermal", "hw_power_brake", "sync_boost")
-_FROM_NVML = "NVML's `perf_policy` counters are the source of sw_power_cap and sync_boost"
+_COUNTER_NOTE = "NVML's `perf_policy` counters are the source of sw_power_cap and sync_boost"
 # Locations of memory errors: (name in the exporter, our name).
 _LOCATIONS = (("device_memory", "dram"), ("dram", "dram"), ("sram", "sram"))
-_RECOVERY = {"none": 0.0, "reset": 1.0, "reboot": 2.0, "drain": 3.0, "drain_and_reset": 4.0}
+_RECOVERY_NUMBERS = {"none": 0.0, "reset": 1.0, "reboot": 2.0, "drain": 3.0, "drain_and_reset": 4.0}
 _COMPUTE_MODES = {"default": 0.0, "exclusive_thread": 1.0, "prohibited": 2.0, "exclusive_process": 3.0}
 _FABRIC_STATES = {"not_started": 1.0, "in_progress": 2.0, "completed": 3.0}
-_OFF_ON = {"off": 0.0, "on": 1.0}
+_OFF_ON_NUMBERS = {"off": 0.0, "on": 1.0}
 _MIG_LABELS = (Label("gpu_instance_id", facts.partition_only("gpu_instance")),)
 
 
@@ -75,9 +75,9 @@ def _ecc_rows() -> tuple[Row, ...]:
 
 # A table with one row per line.
 # fmt: off
-_INFO = Row(
+_INFO_ROW = Row(
     "gpu_info", "Always 1; its labels identify the GPU.", Constant(),
-    facts=(
+    device_labels=(
         Label("name", facts.model), Label("index", facts.number), Label("pci_bus_id", facts.long_bus_id), Label("serial", facts.serial),
         Label("driver_version", facts.driver), Label("vbios_version", facts.fact("firmware")), Label("cuda_version", facts.fact("cuda_version")),
         Label("compute_cap", facts.fact("compute_capability")), Label("driver_model_current", facts.always("[N/A]")),
@@ -128,33 +128,33 @@ _CARD_ROWS = (
     ("remapped_rows_pending", "remapped_rows.pending", first_of("row_remap_pending")),
     ("remapped_rows_failure", "remapped_rows.failure", first_of("row_remap_failed")),
     ("retired_pages_pending", "retired_pages.pending", first_of("retired_pages_pending")),
-    ("gpu_recovery_action", "gpu_recovery_action", StateNumber("recovery_action", _RECOVERY)),
+    ("gpu_recovery_action", "gpu_recovery_action", StateNumber("recovery_action", _RECOVERY_NUMBERS)),
     ("compute_mode", "compute_mode", FactNumber(facts.fact("compute_mode"), _COMPUTE_MODES, ("info{compute_mode}",))),
-    ("persistence_mode", "persistence_mode", FactNumber(facts.fact("persistence_mode"), _OFF_ON, ("info{persistence_mode}",))),
-    ("mig_mode_current", "mig.mode.current", FactNumber(facts.fact("mig_mode"), _OFF_ON, ("info{mig_mode}",))),
-    ("mig_mode_pending", "mig.mode.pending", FactNumber(facts.either(facts.fact("mig_mode_pending"), facts.fact("mig_mode")), _OFF_ON, ("info{mig_mode}",))),
-    ("ecc_mode_pending", "ecc.mode.pending", FactNumber(facts.either(facts.fact("ecc_mode_pending"), facts.fact("ecc_mode")), _OFF_ON, ("info{ecc_mode}",))),
+    ("persistence_mode", "persistence_mode", FactNumber(facts.fact("persistence_mode"), _OFF_ON_NUMBERS, ("info{persistence_mode}",))),
+    ("mig_mode_current", "mig.mode.current", FactNumber(facts.fact("mig_mode"), _OFF_ON_NUMBERS, ("info{mig_mode}",))),
+    ("mig_mode_pending", "mig.mode.pending", FactNumber(facts.either(facts.fact("mig_mode_pending"), facts.fact("mig_mode")), _OFF_ON_NUMBERS, ("info{mig_mode}",))),
+    ("ecc_mode_pending", "ecc.mode.pending", FactNumber(facts.either(facts.fact("ecc_mode_pending"), facts.fact("ecc_mode")), _OFF_ON_NUMBERS, ("info{ecc_mode}",))),
     ("fabric_clique_id", "fabric.clique_id", FactNumber(facts.fact("fabric_clique"), readings=("info{fabric_clique}",))),
     ("fabric_state", "fabric.state", FactNumber(facts.fact("fabric_state"), _FABRIC_STATES, ("info{fabric_state}",))),
 )
 _NVIDIA_GPU_ROWS = (
-    _INFO,
+    _INFO_ROW,
     *(Row(name, words, formula, scope="cards") for name, words, formula in _CARD_ROWS),
     Row("power_limit_watts", "power.limit [W]", first_of("power_cap_watts"), deviation="the limit in force", scope="cards"),
     Row("energy_joules_total", "Energy drawn since the driver was loaded.", first_of("energy_joules_total"), kind="counter", scope="cards"),
-    *(Row(f"clocks_event_reasons_{theirs}", f"clocks_event_reasons.{theirs}", first_of(f"throttled{{{ours}}}"), scope="cards") for ours, theirs in _REASONS.items()),
-    *(Row(f"clocks_throttle_reasons_{theirs}", f"clocks_throttle_reasons.{theirs}", first_of(f"throttled{{{ours}}}"), deviation="the name before driver 535; the new name is also served", scope="cards") for ours, theirs in _REASONS.items()),
-    *(Row(f"clocks_event_reasons_counters_{_REASONS[ours]}_seconds", f"clocks_event_reasons_counters.{_REASONS[ours]} [us]", first_of(f"throttled_seconds_total{{{ours}}}"), deviation=_FROM_NVML, scope="cards") for ours in _REASONS_WITH_SECONDS),
+    *(Row(f"clocks_event_reasons_{theirs}", f"clocks_event_reasons.{theirs}", first_of(f"throttled{{{ours}}}"), scope="cards") for ours, theirs in _THROTTLE_REASONS.items()),
+    *(Row(f"clocks_throttle_reasons_{theirs}", f"clocks_throttle_reasons.{theirs}", first_of(f"throttled{{{ours}}}"), deviation="the name before driver 535; the new name is also served", scope="cards") for ours, theirs in _THROTTLE_REASONS.items()),
+    *(Row(f"clocks_event_reasons_counters_{_THROTTLE_REASONS[ours]}_seconds", f"clocks_event_reasons_counters.{_THROTTLE_REASONS[ours]} [us]", first_of(f"throttled_seconds_total{{{ours}}}"), deviation=_COUNTER_NOTE, scope="cards") for ours in _REASONS_WITH_SECONDS),
     *_ecc_rows(),
     Row("xid_errors_total", "Xid events since the daemon started.", PerLabelValue("events_total", "xid", _xid_number), kind="counter", scope="cards"),
     Row("xid_last_timestamp_seconds", "Unix time of the last Xid with this number.", PerLabelValue("event_last_timestamp_seconds", "xid", _xid_number), scope="cards"),
     Row("compute_apps", "Processes with a compute context.", first_of("processes"), deviation="includes processes that have only a graphics context", scope="cards"),
-    Row("mig_info", "Always 1; its labels identify the MIG device.", Constant(), facts=(Label("mig_uuid", facts.own_uuid), *_MIG_LABELS, Label("compute_instance_id", facts.partition_only("compute_instance")), Label("profile", facts.partition_only("profile"))), scope="partitions"),
-    *(Row(f"mig_memory_{part}_bytes", f"Memory of the GPU instance: {part}.", first_of(f"memory_{part}_bytes"), facts=_MIG_LABELS, scope="partitions") for part in ("total", "used", "free", "reserved")),
-    Row("mig_graphics_activity_ratio", "Share of time in which any compute or graphics work ran.", first_of("graphics_active_ratio"), facts=_MIG_LABELS, scope="partitions"),
-    Row("mig_sm_activity_ratio", "Share of time in which a multiprocessor had at least one warp. Average of all multiprocessors.", first_of("sm_active_ratio"), facts=_MIG_LABELS, scope="partitions"),
-    Row("mig_sm_occupancy_ratio", "Resident warps as a share of the maximum.", first_of("sm_occupancy_ratio"), facts=_MIG_LABELS, scope="partitions"),
-    Row("mig_tensor_activity_ratio", "Share of time in which the tensor pipes worked.", first_of("tensor_active_ratio"), facts=_MIG_LABELS, scope="partitions"),
+    Row("mig_info", "Always 1; its labels identify the MIG device.", Constant(), device_labels=(Label("mig_uuid", facts.own_uuid), *_MIG_LABELS, Label("compute_instance_id", facts.partition_only("compute_instance")), Label("profile", facts.partition_only("profile"))), scope="partitions"),
+    *(Row(f"mig_memory_{part}_bytes", f"Memory of the GPU instance: {part}.", first_of(f"memory_{part}_bytes"), device_labels=_MIG_LABELS, scope="partitions") for part in ("total", "used", "free", "reserved")),
+    Row("mig_graphics_activity_ratio", "Share of time in which any compute or graphics work ran.", first_of("graphics_active_ratio"), device_labels=_MIG_LABELS, scope="partitions"),
+    Row("mig_sm_activity_ratio", "Share of time in which a multiprocessor had at least one warp. Average of all multiprocessors.", first_of("sm_active_ratio"), device_labels=_MIG_LABELS, scope="partitions"),
+    Row("mig_sm_occupancy_ratio", "Resident warps as a share of the maximum.", first_of("sm_occupancy_ratio"), device_labels=_MIG_LABELS, scope="partitions"),
+    Row("mig_tensor_activity_ratio", "Share of time in which the tensor pipes worked.", first_of("tensor_active_ratio"), device_labels=_MIG_LABELS, scope="partitions"),
 )
 _NODE_ROWS = (
     NodeRow("last_collect_success", "1 if the latest poll of the GPUs succeeded.", "telemetry_source_up", _SOURCE),

@@ -31,7 +31,7 @@ _ALSO_DDR = "also served for cards with DDR memory"
 # A table with one row per line.
 # fmt: off
 _NPU_ROWS = (
-    Row("npu_chip_info_name", "Always 1; its label `name` is the model.", Constant(), facts=(Label("name", facts.chip_name),)),
+    Row("npu_chip_info_name", "Always 1; its label `name` is the model.", Constant(), device_labels=(Label("name", facts.chip_name),)),
     Row("npu_chip_info_temperature", "Temperature (C).", first_of("temperature_celsius{core}", "temperature_celsius{soc}")),
     Row("npu_chip_info_hbm_temperature", "Memory temperature (C).", first_of("temperature_celsius{memory}")),
     Row("npu_chip_info_power", "Power (W).", first_of("power_watts")),
@@ -84,7 +84,7 @@ NPU = ExporterTable(
     missing=_NPU_MISSING,
 )
 
-_NO_VF = (("vf", ""),)
+_NO_VF_LABELS = (("vf", ""),)
 _ONE_FOR_ALL_CORES = "one value for all cores, shown as core 0"
 
 # A table with one row per line.
@@ -93,7 +93,7 @@ _MLU_ROWS = (
     Row("temperature", "Temperature of the board (C).", first_of("temperature_celsius{board}")),
     Row("chip_temperature", "Temperature of the chip (C).", first_of("temperature_celsius{core}")),
     Row("memory_temperature", "Temperature of the memory (C).", first_of("temperature_celsius{memory}"), labels=(("memory_die", ""),)),
-    Row("power_usage", "Power usage (W).", first_of("power_watts"), labels=_NO_VF),
+    Row("power_usage", "Power usage (W).", first_of("power_watts"), labels=_NO_VF_LABELS),
     Row("power_current_limit", "Power limit in force (W).", first_of("power_cap_watts")),
     Row("power_default_limit", "Power limit that the card starts with (W).", first_of("power_cap_default_watts")),
     Row("power_max_limit", "Highest power limit (W).", first_of("power_cap_max_watts")),
@@ -102,8 +102,8 @@ _MLU_ROWS = (
     Row("memory_total", "Total memory (B).", first_of("memory_total_bytes")),
     Row("memory_free", "Memory not in use (B).", first_of("memory_free_bytes")),
     Row("memory_reserved", "Reserved memory (B).", first_of("memory_reserved_bytes")),
-    Row("memory_utilization", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT, labels=_NO_VF),
-    Row("utilization", "Utilization (%).", first_of("utilization_ratio"), PERCENT, labels=_NO_VF),
+    Row("memory_utilization", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT, labels=_NO_VF_LABELS),
+    Row("utilization", "Utilization (%).", first_of("utilization_ratio"), PERCENT, labels=_NO_VF_LABELS),
     Row("frequency", "Clock of the cores (MHz).", first_of("clock_hertz{graphics}"), MEGA),
     Row("ddr_frequency", "Clock of the memory (MHz).", first_of("clock_hertz{memory}"), MEGA),
     Row("health", "1 for a healthy card.", StateNumber("health", HEALTH_NUMBERS), labels=(("unhealth_reason", ""),), deviation="only if the tool reports the health; the reason is not read"),
@@ -117,7 +117,7 @@ _MLU_ROWS = (
     Row("video_decoder_utilization", "Decoder utilization (%).", first_of("engine_utilization_ratio{decoder}"), PERCENT, labels=(("decoder_core", "0"),), deviation=_ONE_FOR_ALL_CORES),
     Row("remapped_correct_rows", "Rows remapped because of corrected errors.", first_of("remapped_rows{correctable}"), kind="counter"),
     Row("remapped_uncorrect_rows", "Rows remapped because of uncorrected errors.", first_of("remapped_rows{uncorrectable}"), kind="counter"),
-    Row("container", "Always 1; its labels identify the pod that uses the card.", FactNumber(facts.is_owned, readings=("up",)), labels=_NO_VF),
+    Row("container", "Always 1; its labels identify the pod that uses the card.", FactNumber(facts.one_if_owned, readings=("up",)), labels=_NO_VF_LABELS),
 )
 _MLU_MISSING = (
     UnservedNames("mlu_fan_speed", "unit: revolutions per minute; use `accelerator_fan_ratio`, which is a share of the maximum"),
@@ -158,7 +158,7 @@ MLU = ExporterTable(
         NodeRow(
             "machine_mlu_nums",
             "Cards of this node.",
-            by=(
+            count_by=(
                 Label("driver", _MLU_DRIVER),
                 Label("model", facts.model),
                 Label("node_ip", facts.address),
@@ -169,26 +169,26 @@ MLU = ExporterTable(
     node_label="node",
     missing=_MLU_MISSING,
 )
-_DIE = (("die_id", "0"),)
-_VRAM = (*_DIE, ("type", "vram"))
+_DIE_LABELS = (("die_id", "0"),)
+_VRAM_LABELS = (*_DIE_LABELS, ("type", "vram"))
 
 # A table with one row per line.
 # fmt: off
 _MX_ROWS = (
-    Row("gpu_usage", "GPU usage (%).", first_of("utilization_ratio"), PERCENT, labels=_DIE),
-    Row("memory_total", "Total memory (KB).", first_of("memory_total_bytes"), KIBI, labels=_VRAM),
-    Row("memory_used", "Memory in use (KB).", first_of("memory_used_bytes"), KIBI, labels=_VRAM),
-    Row("memory_usage", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT, labels=_VRAM),
+    Row("gpu_usage", "GPU usage (%).", first_of("utilization_ratio"), PERCENT, labels=_DIE_LABELS),
+    Row("memory_total", "Total memory (KB).", first_of("memory_total_bytes"), KIBI, labels=_VRAM_LABELS),
+    Row("memory_used", "Memory in use (KB).", first_of("memory_used_bytes"), KIBI, labels=_VRAM_LABELS),
+    Row("memory_usage", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT, labels=_VRAM_LABELS),
     Row("board_power", "Power of the board (mW).", first_of("power_watts"), MILLI),
-    Row("chip_hotspot_temp", "Temperature of the hottest spot (C).", first_of("temperature_celsius{hotspot}"), labels=_DIE),
-    Row("chip_hbm_temp", "Temperature of the memory (C).", first_of("temperature_celsius{memory}"), labels=_DIE),
+    Row("chip_hotspot_temp", "Temperature of the hottest spot (C).", first_of("temperature_celsius{hotspot}"), labels=_DIE_LABELS),
+    Row("chip_hbm_temp", "Temperature of the memory (C).", first_of("temperature_celsius{memory}"), labels=_DIE_LABELS),
     Row("board_core_temp", "Temperature of the board (C).", first_of("temperature_celsius{board}", "temperature_celsius{core}")),
-    Row("gpu_clock", "Clock of the cores (MHz).", first_of("clock_hertz{graphics}"), MEGA, labels=_DIE),
-    Row("mem_clock", "Clock of the memory (MHz).", first_of("clock_hertz{memory}"), MEGA, labels=_DIE),
-    Row("vpue_clock", "Clock of the encoder (MHz).", first_of("clock_hertz{vpue}"), MEGA, labels=_DIE),
-    Row("vpud_clock", "Clock of the decoder (MHz).", first_of("clock_hertz{vpud}"), MEGA, labels=_DIE),
-    Row("vpue_usage", "Encoder usage (%).", first_of("engine_utilization_ratio{encoder}"), PERCENT, labels=_DIE),
-    Row("vpud_usage", "Decoder usage (%).", first_of("engine_utilization_ratio{decoder}"), PERCENT, labels=_DIE),
+    Row("gpu_clock", "Clock of the cores (MHz).", first_of("clock_hertz{graphics}"), MEGA, labels=_DIE_LABELS),
+    Row("mem_clock", "Clock of the memory (MHz).", first_of("clock_hertz{memory}"), MEGA, labels=_DIE_LABELS),
+    Row("vpue_clock", "Clock of the encoder (MHz).", first_of("clock_hertz{vpue}"), MEGA, labels=_DIE_LABELS),
+    Row("vpud_clock", "Clock of the decoder (MHz).", first_of("clock_hertz{vpud}"), MEGA, labels=_DIE_LABELS),
+    Row("vpue_usage", "Encoder usage (%).", first_of("engine_utilization_ratio{encoder}"), PERCENT, labels=_DIE_LABELS),
+    Row("vpud_usage", "Decoder usage (%).", first_of("engine_utilization_ratio{decoder}"), PERCENT, labels=_DIE_LABELS),
     Row("pcie_width", "PCIe lanes.", first_of("pcie_link_width")),
     Row("pcie_speed", "PCIe link speed (GT/s).", Converted(first_of("pcie_link_generation"), GIGATRANSFERS_BY_GENERATION.get), deviation="computed from the link's generation"),
     Row("process", "Processes on the GPU.", first_of("processes")),
@@ -272,16 +272,16 @@ IX = ExporterTable(
     rows=_IX_ROWS,
     missing=_IX_MISSING,
 )
-_HOTTEST = "the sensor's value; according to Intel's driver, it is the maximum of the GPU or memory"
-_RECEIVE = (("network_io_direction", "receive"),)
-_TRANSMIT = (("network_io_direction", "transmit"),)
+_MAXIMUM_NOTE = "the sensor's value; according to Intel's driver, it is the maximum of the GPU or memory"
+_RECEIVE_LABELS = (("network_io_direction", "receive"),)
+_TRANSMIT_LABELS = (("network_io_direction", "transmit"),)
 # xpumd's component names. The numbers assume the usual order of components.
 _GPU_NAME = Label("hw_name", facts.numbered_from_1("gpu-"))
 _PCI_NAME = Label("hw_name", facts.numbered_from_1("gpu-", "-pci"))
 _BOARD_LABELS = (("hw_name", "power-1"), ("hw_sensor_location", "card"))
 _MEMORY_LABELS = (("hw_memory_location", "device"), ("hw_name", "mem-1"))
 _MEMORY_TYPE = (Label("hw_memory_type", facts.lower(facts.fact("memory_type"))),)
-_ENGINES = {
+_ENGINE_TASKS = {
     "compute": "compute-all", "render": "render-all", "media": "media-all", "copy": "copy-all", "3d": "3d-all",
     "decoder": "media-decode-single", "encoder": "media-encode-single", "media_enhancement": "media-enhancement-single",
 }  # fmt: skip
@@ -290,20 +290,20 @@ _ENGINES = {
 # A table with one row per line.
 # fmt: off
 _XPUMD_ROWS = (
-    Row("gpu_info", "Information about the GPU device.", Constant(), facts=(_GPU_NAME, Label("hw_model", facts.model), Label("hw_vendor", facts.always("Intel(R) Corporation")), Label("pci_vendor_id", facts.always("8086")), Label("pci_device_id", facts.non_empty(facts.fact("pci_device_id"))), Label("hw_serial_number", facts.non_empty(facts.serial)), Label("hw_driver_version", facts.non_empty(facts.driver)), Label("hw_firmware_version", facts.non_empty(facts.fact("firmware")))), deviation="`pci_device_id` exists only if a tool prints it"),
-    Row("temperature_celsius", "Temperature.", first_of("temperature_celsius{core}"), labels=(("hw_name", "temp-2"), ("hw_sensor_location", "gpu"), ("statistic", "max")), deviation=_HOTTEST),
-    Row("temperature_celsius", "Temperature.", first_of("temperature_celsius{memory}"), labels=(("hw_name", "temp-3"), ("hw_sensor_location", "memory"), ("statistic", "max")), deviation=_HOTTEST),
+    Row("gpu_info", "Information about the GPU device.", Constant(), device_labels=(_GPU_NAME, Label("hw_model", facts.model), Label("hw_vendor", facts.always("Intel(R) Corporation")), Label("pci_vendor_id", facts.always("8086")), Label("pci_device_id", facts.non_empty(facts.fact("pci_device_id"))), Label("hw_serial_number", facts.non_empty(facts.serial)), Label("hw_driver_version", facts.non_empty(facts.driver)), Label("hw_firmware_version", facts.non_empty(facts.fact("firmware")))), deviation="`pci_device_id` exists only if a tool prints it"),
+    Row("temperature_celsius", "Temperature.", first_of("temperature_celsius{core}"), labels=(("hw_name", "temp-2"), ("hw_sensor_location", "gpu"), ("statistic", "max")), deviation=_MAXIMUM_NOTE),
+    Row("temperature_celsius", "Temperature.", first_of("temperature_celsius{memory}"), labels=(("hw_name", "temp-3"), ("hw_sensor_location", "memory"), ("statistic", "max")), deviation=_MAXIMUM_NOTE),
     Row("power_watts", "Power.", first_of("power_watts"), labels=_BOARD_LABELS),
     Row("energy_joules_total", "Energy.", first_of("energy_joules_total"), kind="counter", labels=_BOARD_LABELS),
-    Row("memory_usage_bytes", "Memory used.", first_of("memory_used_bytes"), labels=_MEMORY_LABELS, facts=_MEMORY_TYPE),
-    Row("memory_size_bytes", "Size of the memory.", first_of("memory_total_bytes"), labels=_MEMORY_LABELS, facts=_MEMORY_TYPE),
-    Row("memory_utilization_ratio", "Share of the memory in use.", first_of("memory_used_ratio"), labels=_MEMORY_LABELS, facts=_MEMORY_TYPE),
-    Row("memory_bandwidth_utilization_ratio", "Memory bandwidth in use.", first_of("memory_bandwidth_ratio"), labels=_MEMORY_LABELS, facts=_MEMORY_TYPE),
+    Row("memory_usage_bytes", "Memory used.", first_of("memory_used_bytes"), labels=_MEMORY_LABELS, device_labels=_MEMORY_TYPE),
+    Row("memory_size_bytes", "Size of the memory.", first_of("memory_total_bytes"), labels=_MEMORY_LABELS, device_labels=_MEMORY_TYPE),
+    Row("memory_utilization_ratio", "Share of the memory in use.", first_of("memory_used_ratio"), labels=_MEMORY_LABELS, device_labels=_MEMORY_TYPE),
+    Row("memory_bandwidth_utilization_ratio", "Memory bandwidth in use.", first_of("memory_bandwidth_ratio"), labels=_MEMORY_LABELS, device_labels=_MEMORY_TYPE),
     Row("gpu_utilization_ratio", "Utilization.", first_of("utilization_ratio"), labels=(("hw_gpu_task", "all"), ("hw_name", "engine-0-all"))),
-    Row("gpu_utilization_ratio", "Utilization.", PerLabelValue("engine_utilization_ratio", "hw_gpu_task", _ENGINES.get), deviation="all engines of a kind share one value"),
+    Row("gpu_utilization_ratio", "Utilization.", PerLabelValue("engine_utilization_ratio", "hw_gpu_task", _ENGINE_TASKS.get), deviation="all engines of a kind share one value"),
     Row("frequency_hertz", "Frequency.", first_of("clock_hertz{graphics}"), labels=(("aggregation", "avg"), ("hw_frequency_domain", "gpu"), ("hw_name", "freq-2")), deviation="the current clock, not an average"),
-    Row("gpu_io_bytes_total", "PCIe bytes.", first_of("pcie_receive_bytes_total"), kind="counter", labels=_RECEIVE, facts=(_PCI_NAME,)),
-    Row("gpu_io_bytes_total", "PCIe bytes.", first_of("pcie_transmit_bytes_total"), kind="counter", labels=_TRANSMIT, facts=(_PCI_NAME,)),
+    Row("gpu_io_bytes_total", "PCIe bytes.", first_of("pcie_receive_bytes_total"), kind="counter", labels=_RECEIVE_LABELS, device_labels=(_PCI_NAME,)),
+    Row("gpu_io_bytes_total", "PCIe bytes.", first_of("pcie_transmit_bytes_total"), kind="counter", labels=_TRANSMIT_LABELS, device_labels=(_PCI_NAME,)),
 )
 _XPUMD_MISSING = (
     UnservedNames('`statistic="min"`, `aggregation="min"`, `"max"`', "minima and maxima over xpumd's time window; use `min_over_time` and `max_over_time`"),

@@ -15,8 +15,8 @@ from telemetry_exporters.prometheus.compat.table import (
     Converted,
     Difference,
     ExporterTable,
-    Fact,
     Label,
+    LabelFunction,
     NodeRow,
     PerIndex,
     PerLabelValue,
@@ -31,13 +31,13 @@ _DEVICE_METRICS_BLOCKS = (
     "sdma", "gfx", "mmhub", "athub", "bif", "hdp", "xgmi_wafl", "df", "smn", "sem", "mp0", "mp1", "fuse", "umc", "mca", "vcn", "jpeg",
     "ih", "mpio",
 )  # fmt: skip
-_CLOCKS = {"graphics": "system", "memory": "memory", "video": "video", "soc": "soc", "fabric": "fabric"}
+_CLOCK_TYPES = {"graphics": "system", "memory": "memory", "video": "video", "soc": "soc", "fabric": "fabric"}
 _ONE_PER_DOMAIN = "one clock per domain, without `clock_index`; `clock_type` is spelled as in 1.4.2 and later"
 _ONE_FOR_ALL_ENGINES = "one value for all engines, shown as engine 0"
 _OUR_LINK_ORDER = "`link_index` follows our order of links; it is `all` if only the sum is known"
 
 
-def _stack_number(sensor: str) -> str:
+def _hbm_stack_number(sensor: str) -> str:
     number = sensor.removeprefix("hbm")
     return number if sensor.startswith("hbm") and number.isdecimal() else ""
 
@@ -51,7 +51,7 @@ _DEVICE_METRICS_ROWS = (
     Row("gpu_edge_temperature", "Edge temperature (C).", first_of("temperature_celsius{edge}")),
     Row("gpu_junction_temperature", "Junction temperature (C).", first_of("temperature_celsius{junction}")),
     Row("gpu_memory_temperature", "Memory temperature (C).", first_of("temperature_celsius{memory}")),
-    Row("gpu_hbm_temperature", "Temperature of a memory stack (C).", PerLabelValue("temperature_celsius", "hbm_index", _stack_number)),
+    Row("gpu_hbm_temperature", "Temperature of a memory stack (C).", PerLabelValue("temperature_celsius", "hbm_index", _hbm_stack_number)),
     Row("gpu_energy_consumed", "Accumulated energy (uJ).", first_of("energy_joules_total"), MICRO),
     Row("gpu_gfx_activity", "Graphics engine usage (%).", first_of("utilization_ratio"), PERCENT),
     Row("gpu_umc_activity", "Memory engine usage (%).", first_of("memory_activity_ratio"), PERCENT),
@@ -63,8 +63,8 @@ _DEVICE_METRICS_ROWS = (
     Row("gpu_free_gtt", "Free GTT memory (MB).", Difference(("memory_gtt_total_bytes", "memory_gtt_used_bytes")), MEBI),
     Row("gpu_vcn_activity", "Usage of the video engines (%).", first_of("engine_utilization_ratio{vcn}"), PERCENT, labels=(("vcn_index", "0"),), deviation=_ONE_FOR_ALL_ENGINES),
     Row("gpu_jpeg_activity", "Usage of the JPEG engines (%).", first_of("engine_utilization_ratio{jpeg}"), PERCENT, labels=(("jpeg_index", "0"),), deviation=_ONE_FOR_ALL_ENGINES),
-    Row("gpu_clock", "Clock (MHz).", PerLabelValue("clock_hertz", "clock_type", _CLOCKS.get), MEGA, deviation=_ONE_PER_DOMAIN),
-    Row("gpu_max_clock", "Highest clock (MHz).", PerLabelValue("clock_max_hertz", "clock_type", _CLOCKS.get), MEGA, deviation=_ONE_PER_DOMAIN),
+    Row("gpu_clock", "Clock (MHz).", PerLabelValue("clock_hertz", "clock_type", _CLOCK_TYPES.get), MEGA, deviation=_ONE_PER_DOMAIN),
+    Row("gpu_max_clock", "Highest clock (MHz).", PerLabelValue("clock_max_hertz", "clock_type", _CLOCK_TYPES.get), MEGA, deviation=_ONE_PER_DOMAIN),
     Row("gpu_ecc_correct_total", "Correctable errors.", Total("ecc_corrected_total")),
     Row("gpu_ecc_uncorrect_total", "Uncorrectable errors.", Total("ecc_uncorrected_total")),
     *(Row(f"gpu_ecc_correct_{block}", f"Correctable errors of {block}.", first_of(f"ecc_corrected_total{{{block}}}")) for block in _DEVICE_METRICS_BLOCKS),
@@ -130,12 +130,12 @@ _OMNISTAT_BLOCKS = ("umc", "sdma", "gfx", "mmhub", "pcie_bif", "hdp", "xgmi_wafl
 # A table with one row per line.
 # fmt: off
 _OMNISTAT_ROWS = (
-    Row("version_info", "Versions of the driver and of the GPU.", Constant(), facts=(Label("driver_ver", facts.driver), Label("vbios", facts.fact("firmware")), Label("type", facts.model), Label("serial", facts.serial))),
+    Row("version_info", "Versions of the driver and of the GPU.", Constant(), device_labels=(Label("driver_ver", facts.driver), Label("vbios", facts.fact("firmware")), Label("type", facts.model), Label("serial", facts.serial))),
     Row("utilization_percentage", "GPU use (%).", first_of("utilization_ratio"), PERCENT),
     Row("vram_used_percentage", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT),
     Row("vram_total_bytes", "Total memory (B).", first_of("memory_total_bytes")),
     Row("vram_busy_percentage", "Memory controller use (%).", first_of("memory_activity_ratio"), PERCENT),
-    Row("average_socket_power_watts", "Power of the socket (W).", first_of("power_watts"), facts=(Label("source", facts.non_empty(facts.fact("power_kind"))),)),
+    Row("average_socket_power_watts", "Power of the socket (W).", first_of("power_watts"), device_labels=(Label("source", facts.non_empty(facts.fact("power_kind"))),)),
     Row("power_cap_watts", "Power limit (W).", first_of("power_cap_watts")),
     Row("energy_joules", "Accumulated energy (J).", first_of("energy_joules_total")),
     Row("sclk_clock_mhz", "Current system clock (MHz).", first_of("clock_hertz{graphics}"), MEGA),
@@ -170,7 +170,7 @@ OMNISTAT = ExporterTable(
 )
 
 
-def _without_total(block: str) -> str:
+def _empty_if_total(block: str) -> str:
     return "" if block == "all" else block
 
 
@@ -184,8 +184,8 @@ _DCU_ROWS = (
     Row("utilizationrate", "Utilization (%).", first_of("utilization_ratio"), PERCENT),
     Row("usedmemory_bytes", "Memory in use (B).", first_of("memory_used_bytes")),
     Row("memorycap_bytes", "Total memory (B).", first_of("memory_total_bytes")),
-    Row("ce_count", "Correctable errors by block.", PerLabelValue("ecc_corrected_total", "block_type", _without_total), deviation="`block_type` has the tool's names of the blocks"),
-    Row("ue_count", "Uncorrectable errors by block.", PerLabelValue("ecc_uncorrected_total", "block_type", _without_total), deviation="`block_type` has the tool's names of the blocks"),
+    Row("ce_count", "Correctable errors by block.", PerLabelValue("ecc_corrected_total", "block_type", _empty_if_total), deviation="`block_type` has the tool's names of the blocks"),
+    Row("ue_count", "Uncorrectable errors by block.", PerLabelValue("ecc_uncorrected_total", "block_type", _empty_if_total), deviation="`block_type` has the tool's names of the blocks"),
 )
 _DCU_MISSING = (
     UnservedNames("dcu_pciebw_mb", "the time window of this rate is unknown; use `accelerator_pcie_bandwidth_bytes_per_second`, which exists if the card measures the rate"),
@@ -194,7 +194,7 @@ _DCU_MISSING = (
 # fmt: on
 
 
-def _exporter_labels(prefix: str, *pod_facts: Fact) -> tuple[Label, ...]:
+def _hygon_labels(prefix: str, *pod_facts: LabelFunction) -> tuple[Label, ...]:
     names = (f"{prefix}_pod_namespace", f"{prefix}_pod_name", "container")
     return (
         Label("device_id", facts.serial),
@@ -213,11 +213,11 @@ DCU = ExporterTable(
     vendors=("hygon",),
     port=16080,
     prefix="dcu_",
-    labels=_exporter_labels("dcu", *facts.POD),
+    labels=_hygon_labels("dcu", *facts.POD),
     rows=_DCU_ROWS,
     missing=_DCU_MISSING,
 )
-_SENSORS = {"edge": "edge", "junction": "junction", "memory": "mem", "core": "core"}
+_SENSOR_TYPES = {"edge": "edge", "junction": "junction", "memory": "mem", "core": "core"}
 
 
 # A table with one row per line.
@@ -230,7 +230,7 @@ _HCU_ROWS = (
     Row("vram_percent", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT),
     Row("available_memory_bytes", "Memory not in use (B).", Difference(("memory_total_bytes", "memory_used_bytes"))),
     Row("temp_mem", "Memory temperature (C).", first_of("temperature_celsius{memory}")),
-    Row("sensor_temp", "Temperature at a sensor (C).", PerLabelValue("temperature_celsius", "sensor_type", _SENSORS.get)),
+    Row("sensor_temp", "Temperature at a sensor (C).", PerLabelValue("temperature_celsius", "sensor_type", _SENSOR_TYPES.get)),
     Row("powercap_range_min", "Lowest power limit (W).", first_of("power_cap_min_watts")),
     Row("powercap_range_max", "Highest power limit (W).", first_of("power_cap_max_watts")),
     Row("ecc_enabled", "1 while error correction is on.", first_of("ecc_enabled")),
@@ -258,7 +258,7 @@ HCU = ExporterTable(
     vendors=("hygon",),
     port=16080,
     prefix="hcu_",
-    labels=_exporter_labels("hcu", *map(facts.or_empty, facts.POD)),
+    labels=_hygon_labels("hcu", *map(facts.or_empty, facts.POD)),
     rows=_HCU_ROWS,
     missing=_HCU_MISSING,
 )

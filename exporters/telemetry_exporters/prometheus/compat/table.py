@@ -25,7 +25,7 @@ class NodeIdentity:
 
 @dataclass(frozen=True, slots=True)
 class DeviceContext:
-    """A device with its card and its node. `owner` contains labels only if there is exactly one owner."""
+    """A device with its card, its node and its owner's labels, which are empty unless there is exactly one owner."""
 
     device: MergedDevice
     card: MergedDevice
@@ -38,8 +38,8 @@ class DeviceContext:
         return dict(self.device.facts).get(name) or dict(self.card.facts).get(name, "")
 
 
-# Returns the value of another exporter's label for a device, or None to omit the label.
-Fact = Callable[[DeviceContext], str | None]
+# Returns the value that another exporter's label has for a device, or None to omit the label.
+LabelFunction = Callable[[DeviceContext], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class ReportedDevice:
 
     context: DeviceContext
     positions_by_metric: Mapping[str, Mapping[str, int]]
-    gaps: frozenset[str]  # supported metrics that currently have no number
-    layout_value: Callable[[int], float]  # returns the number at a position, on which the page's series depend
+    incomplete_metrics: frozenset[str]  # metrics with a supported reading that is currently absent
+    number_at: Callable[[int], float]  # returns the number at a position, and makes the page's series depend on it
 
     def positions(self, metric: str) -> Mapping[str, int]:
         """Map the metric's label values to the positions of its numbers."""
@@ -58,8 +58,8 @@ class ReportedDevice:
 
 _EVENTS = "event_last_timestamp_seconds"
 _EVENT_WATCH = "event_watch"
-# The label value for the sum over all locations.
-_ALL = "all"
+# The label value of a total, such as the errors of all locations.
+_TOTAL_LABEL_VALUE = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class FirstOf:
     readings: tuple[str, ...]
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return one sample, or none if the device has no such reading."""
+        """Return one sample, or none if the device has none of the readings."""
         for metric, value in map(split_reading, self.readings):
             position = device.positions(metric).get(value)
             if position is not None:
@@ -104,9 +104,10 @@ class Total(_MetricFormula):
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
         """Return one sample, or none if the total is unknown."""
         positions = device.positions(self.metric)
-        if _ALL in positions:
-            return (Sample((positions[_ALL],)),)
-        return (Sample(tuple(positions.values())),) if positions and self.metric not in device.gaps else ()
+        if _TOTAL_LABEL_VALUE in positions:
+            return (Sample((positions[_TOTAL_LABEL_VALUE],)),)
+        is_complete = self.metric not in device.incomplete_metrics
+        return (Sample(tuple(positions.values())),) if positions and is_complete else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,28 +124,28 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class PerLabelValue(_MetricFormula):
-    """One sample per label value. `new_name` renames the values."""
+    """One sample per label value. `rename` returns the new label value, or None or "" to omit the sample."""
 
     label: str
-    new_name: Callable[[str], str | None] = str
+    rename: Callable[[str], str | None] = str
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return one sample per label value. Values without a new name are omitted."""
+        """Return one sample per label value that has a new name."""
         positions = device.positions(self.metric)
-        names = ((self.new_name(value), position) for value, position in positions.items())
+        names = ((self.rename(value), position) for value, position in positions.items())
         return [Sample((position,), labels=((self.label, name),)) for name, position in names if name]
 
 
 @dataclass(frozen=True, slots=True)
 class PerIndex(_MetricFormula):
-    """A sample for each label value. The samples are numbered from 0."""
+    """One sample per label value, with numbers from 0 instead of the label values."""
 
     label: str
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return a sample for each label value."""
+        """Return the numbered samples, or only the total if the device reports nothing else."""
         positions = device.positions(self.metric)
-        without_total = [position for value, position in positions.items() if value != _ALL]
+        without_total = [position for value, position in positions.items() if value != _TOTAL_LABEL_VALUE]
         if without_total:
             indexed = enumerate(without_total)
             return [Sample((position,), labels=((self.label, str(index)),)) for index, position in indexed]
@@ -159,7 +160,7 @@ class StateNumber(_MetricFormula):
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
         """Return one sample, or none if the active state has no number."""
-        states = [state for state, position in device.positions(self.metric).items() if device.layout_value(position)]
+        states = [state for state, position in device.positions(self.metric).items() if device.number_at(position)]
         return [Sample(constant=self.numbers[state]) for state in states[:1] if state in self.numbers]
 
 
@@ -171,21 +172,21 @@ class Constant:
     readings: tuple[str, ...] = ("info",)
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return one sample, or none for a lost device."""
+        """Return one sample, or none if the device is not up."""
         return (Sample(constant=self.number),) if is_up(device) else ()
 
 
 @dataclass(frozen=True, slots=True)
 class FactNumber:
-    """The number in a fact, or the number that `numbers` assigns to it."""
+    """The number in the text of a fact, or the number that `numbers` assigns to the text."""
 
-    fact: Fact
+    text_of: LabelFunction
     numbers: Mapping[str, float] = field(default_factory=dict)
     readings: tuple[str, ...] = ("info",)
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return one sample, or none if the fact has no number."""
-        text = (self.fact(device.context) or "") if is_up(device) else ""
+        """Return one sample, or none if the device is not up or the text has no number."""
+        text = (self.text_of(device.context) or "") if is_up(device) else ""
         if self.numbers:
             return [Sample(constant=self.numbers[text])] if text in self.numbers else []
         return [Sample(constant=float(text))] if is_whole_number(text.replace(".", "", 1)) else []
@@ -201,20 +202,20 @@ class NewestEventCode:
     readings: tuple[str, ...] = (_EVENTS, _EVENT_WATCH)
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return one sample, or none if events are not watched."""
+        """Return one sample, or none if there is no event and events are not watched."""
         positions = {code.removeprefix(self.prefix): position for code, position in device.positions(_EVENTS).items()}
-        times = {code: device.layout_value(position) for code, position in positions.items() if is_whole_number(code)}
+        times = {code: device.number_at(position) for code, position in positions.items() if is_whole_number(code)}
         if times:
             newest = max(times, key=lambda code: times[code])
             texts = (newest, *("" for _ in self.values_without_event[1:]))
             return [Sample(constant=float(newest), labels=tuple(zip(self.labels, texts, strict=True)))]
         without_event = Sample(labels=tuple(zip(self.labels, self.values_without_event, strict=True)))
-        return [without_event for position in device.positions(_EVENT_WATCH).values() if device.layout_value(position)]
+        return [without_event for position in device.positions(_EVENT_WATCH).values() if device.number_at(position)]
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """Converts the number of another formula. The page is rebuilt whenever the number changes."""
+    """The converted number of another formula. The page's layout is rebuilt whenever this number changes."""
 
     formula: FirstOf | Total
     convert: Callable[[float], float | None]
@@ -226,7 +227,7 @@ class Converted:
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
         """Return one sample, or none if the number cannot be converted."""
-        numbers = [sum(map(device.layout_value, sample.positions)) for sample in self.formula.samples(device)]
+        numbers = [sum(map(device.number_at, sample.positions)) for sample in self.formula.samples(device)]
         return [Sample(constant=number) for number in map(self.convert, numbers) if number is not None]
 
 
@@ -242,7 +243,7 @@ def first_of(*readings: str) -> FirstOf:
 
 def is_up(device: ReportedDevice) -> bool:
     """Return whether the device is up."""
-    return any(device.layout_value(position) for position in device.positions("up").values())
+    return any(device.number_at(position) for position in device.positions("up").values())
 
 
 @lru_cache(maxsize=512)
@@ -257,11 +258,12 @@ def is_whole_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 16
 
 
-# Several exporters use these numbers for health states.
+# The numbers that several exporters use for health states.
 HEALTH_NUMBERS: Mapping[str, float] = MappingProxyType({"ok": 1.0, "warning": 0.0, "alarm": 0.0, "critical": 0.0})
 GIGATRANSFERS_BY_GENERATION: Mapping[float, float] = MappingProxyType(
     {1.0: 2.5, 2.0: 5.0, 3.0: 8.0, 4.0: 16.0, 5.0: 32.0, 6.0: 64.0}
 )
+# Factors that convert base units to other exporters' units.
 MEBI = 1 / (1 << 20)
 KIBI = 1 / (1 << 10)
 PERCENT = 100.0
@@ -271,9 +273,9 @@ MICRO = 1e6
 NANO = 1e9
 
 
-# Numbers are rounded, because 100 × 0.29 is 28.999999999999996.
+# Converted numbers are rounded, because 100 × 0.29 is 28.999999999999996.
 USUAL_DECIMALS = 6
-# The devices that have a row. "" means all devices, "leaves" means partitions and undivided cards.
+# The devices for which a row has samples: "" means all, "leaves" means partitions and undivided cards.
 Scope = Literal["", "cards", "partitions", "undivided", "leaves"]
 
 
@@ -282,7 +284,7 @@ class Label:
     """A label of another exporter, with its value for a device."""
 
     name: str
-    fact: Fact
+    value_of: LabelFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +297,7 @@ class Row:
     factor: float = 1.0
     kind: Kind = "gauge"
     labels: Labels = ()
-    facts: tuple[Label, ...] = ()
+    device_labels: tuple[Label, ...] = ()
     deviation: str = ""  # how the numbers differ from those of the other exporter
     scope: Scope = ""
     decimals: int = USUAL_DECIMALS  # the number of decimals that the other exporter prints
@@ -312,7 +314,7 @@ class NodeRow:
     polls: tuple[str, ...] = ()
     kind: Kind = "gauge"
     deviation: str = ""
-    by: tuple[Label, ...] = ()  # the labels by which devices are counted
+    count_by: tuple[Label, ...] = ()  # if given, devices are counted by the values of these labels
 
 
 @dataclass(frozen=True, slots=True)
