@@ -1,7 +1,7 @@
-// The live page. Texts are put in as text, never as markup.
+// The live page. Texts are inserted as text, never as markup.
 "use strict";
 
-// ---- Numbers in words, as in human.py ----
+// ---- Numbers with units, formatted as in human.py ----
 
 const ABSENT = "–";
 
@@ -49,7 +49,7 @@ const inWords = (value, metric) => BY_UNIT[unitOf(metric)](value);
 const utc = (time) => `${new Date(time * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 const secondsOf = (text) => Date.parse(text) / 1000;
 
-// ---- The last half hour: a number for each slot, NaN for a gap ----
+// ---- The last half hour: one number for each slot, NaN if there is none ----
 
 const greatest = (numbers) => numbers.reduce((a, b) => (b > a ? b : a), 0);
 
@@ -86,7 +86,7 @@ class Past {
     return true;
   }
 
-  /** Adds readings; returns whether a slot has ended. */
+  /** Adds readings, and returns whether a slot has ended. */
   add(time, devices, columns, rows) {
     const hasEnded = this.advance(this.slotAt(time)), newest = this.slots;
     rows.forEach((row, i) =>
@@ -146,7 +146,7 @@ function limitOf(index, metric) {
   return devices[index][keys[metric]] ?? null;
 }
 
-/** The number at the upper edge of a drawing. */
+/** Returns the number at the upper edge of a drawing. */
 function ceilingOf(index, metric) {
   if (["ratio", "throttled"].includes(unitOf(metric))) return 1;
   const limit = limitOf(index, metric);
@@ -157,7 +157,7 @@ const SEVERITIES = ["bad", "warning", "quiet", "good"], NEED_NOTHING = 2;
 const ageInWords = (seconds) => (seconds < 120 ? `${Math.round(seconds)} s` : seconds < 7200 ? `${Math.round(seconds / 60)} min`
   : `${Math.round(seconds / 3600)} h`);
 
-/** The condition in words, for an unread device with the age of its last reading. */
+/** Returns the condition of a device, for an unread device with the age of its last reading. */
 function conditionOf(index) {
   const { condition, up, last_read: lastRead } = devices[index];
   if (up !== null || !lastRead) return condition;
@@ -209,7 +209,7 @@ const makeSvg = (tag, attributes, ...children) =>
 const find = (selector) => document.querySelector(selector);
 const on = (target, event, act) => target.addEventListener(event, act);
 
-/** Changes only what differs. A text that may be cut has a title. */
+/** Changes only what differs. The title shows a text that may be cut off. */
 function setText(element, text, title = null) {
   if (element.textContent !== text) element.textContent = text;
   if (title !== null && element.title !== title) element.title = title;
@@ -228,7 +228,7 @@ function setState(element, { word, severity }) {
   return element;
 }
 
-/** All parts `describe` devices, `update` readings, and `draw` when a slot has ended. */
+/** An element and its parts. `describe` shows the devices' state, `update` their readings, `draw` ended slots. */
 function view(element, parts, handlers = {}) {
   const callAll = (name) => () => {
     handlers[name]?.();
@@ -265,10 +265,10 @@ function reading(index, metric, tag, hasLimit = true) {
 
 const HEIGHT = 1000, MARGIN = 60;
 
-/** A line and the area below it, both interrupted at gaps. */
+/** Returns the paths of a line and of the area below it, both interrupted at gaps. */
 function paths(numbers, ceiling, step = 1) {
   let line = "", area = "", points = "", start = 0;
-  const end = (x) => {
+  const closeArea = (x) => {
     if (points) line += `M${points}`;
     if (points) area += `M${start} ${HEIGHT}L${points}L${x} ${HEIGHT}Z`;
     points = "";
@@ -283,9 +283,9 @@ function paths(numbers, ceiling, step = 1) {
       const y = Math.round(HEIGHT * (1 - Math.max(value, 0) / ceiling));
       if (!points) start = x;
       points += `${points && " "}${x} ${y} ${x + step / 2} ${y}`;
-    } else end(x - step / 2);
+    } else closeArea(x - step / 2);
   }
-  end(past.slots - step / 2);
+  closeArea(past.slots - step / 2);
   return { line, area };
 }
 
@@ -324,7 +324,7 @@ function sparkline(index, metric, step = 1, classes = "area line limit") {
 const eventSlots = (id) =>
   new Set(past.events.filter((event) => event.id === id).map((event) => past.slotAt(secondsOf(event.time))));
 
-/** Shows on one strip when a device was at its power cap, was otherwise throttled, or had events. */
+/** A strip that shows when a device was at its power cap, was otherwise throttled, or had events. */
 function eventStrip(index) {
   const { element, setPaths, zoom } = drawing("capped throttled events", 0, 8), { id } = devices[index];
   element.setAttribute("class", "marks");
@@ -384,7 +384,7 @@ function cell(index, metric) {
     },
     update() {
       const ratio = Math.max(valueOf(index, metric) ?? 0, 0) / (limitOf(index, metric) || ceilingOf(index, metric));
-      const rounded = 5 * Math.round(20 * Math.min(ratio, 1) ** 2); // squared, so that what is idle stays pale
+      const rounded = 5 * Math.round(20 * Math.min(ratio, 1) ** 2); // squared, so that idle devices stay pale
       if (rounded !== shown) element.style.setProperty("--share", `${(shown = rounded)}%`);
     },
   });
@@ -447,7 +447,7 @@ function toolbar() {
   select.hidden = isSmall();
   search.hidden = devices.length < 2;
   const counts = make("div", { class: "counts" });
-  /** A filter button for each condition. */
+  /** Returns a filter button for each condition of this severity. */
   const chips = (severity, filter) => {
     const words = devices.filter((device) => device.condition.severity === severity).map((device) => device.condition.word);
     return [...new Set(words)].map((word) => {
@@ -469,7 +469,7 @@ function toolbar() {
 
 const tiles = (parts) => make("div", { class: parts.length > 4 ? "tiles" : "tiles few" }, ...elementsOf(parts));
 
-/** Tab reaches one cell, arrow keys reach the others. */
+/** A cell for each device. The Tab key reaches one cell, the arrow keys reach the others. */
 function deviceMap(parts, metric) {
   const isLong = ["bytes", "hertz"].includes(unitOf(metric));
   const element = make("div", { id: "map", class: isLong ? "map long" : "map", role: "group", "aria-label": `Map of ${nameOf(metric)}` });
@@ -504,7 +504,7 @@ function moveInMap(event) {
 
 const TABLE_ROWS = 16, TABLE_PIXELS = 590;
 
-/** Wide screens show several tables side by side. */
+/** The devices as rows. Wide screens show several tables side by side. */
 function table() {
   const rows = devices.map((_, index) => row(index)), element = make("div", { class: "tables" });
   let shown = "";
@@ -541,7 +541,7 @@ function tableOf(rows, sort, isFirst) {
   return make("table", { class: "dense" }, make("thead", {}, make("tr", {}, ...headings)), make("tbody", {}, ...rows));
 }
 
-/** Keeps the focus if its element is rebuilt. */
+/** Calls `act`. If that rebuilds the focused element, the focus moves to the new element. */
 function keepingFocus(act) {
   const focused = document.activeElement, { device } = focused?.closest("[data-device]")?.dataset ?? {};
   const scope = focused?.closest("table") ? "table " : "";
@@ -574,7 +574,7 @@ function eventList(limit, id) {
   return view(element, [], { draw });
 }
 
-/** Restores this order of the children. */
+/** Brings the children into this order. */
 function reorder(element, children) {
   if (children.some((child, i) => element.children[i] !== child)) keepingFocus(() => element.replaceChildren(...children));
 }
@@ -665,7 +665,7 @@ function chart(index, metric) {
 
 const MIN_SLOTS = 6, ZOOMS = [["5 min", 300], ["15 min", 900], ["All", Infinity]];
 
-/** The visible slots (the newest, or those from `begin`), with buttons. */
+/** Buttons that choose the visible slots: the newest, or those from `begin`. */
 function zoomTools(onChange) {
   const range = { begin: null, count: Infinity };
   const choose = (begin, count) => {
@@ -688,7 +688,7 @@ function zoomTools(onChange) {
   return { element, choose, visible };
 }
 
-/** All charts show the same range, and the moment chosen by pointer or keys. */
+/** The charts of a device. All show the same slots, and the moment chosen by pointer or keys. */
 function charts(index, output, strip) {
   const { id } = devices[index];
   const plots = metrics().filter((metric) => metric !== "throttled").map((metric) => chart(index, metric));
@@ -772,8 +772,8 @@ function decimal(value) {
   return `${digits(value)} ${prefixes[0]}`;
 }
 
-/** Shows counters as rates; counts without a unit keep their total. */
-function counterRates() {
+/** Returns a function that shows a counter as a rate. Counts without a unit also keep their total. */
+function makeRateDisplay() {
   const counters = new Map();
   return (line) => {
     const { total, taken, unit } = line.dataset, name = line.firstChild.textContent, words = line.querySelector("dd").firstChild;
@@ -790,7 +790,7 @@ function counterRates() {
 
 /** All readings in groups, with a search field. One line names the readings that are 0. */
 function readingList() {
-  const count = counterRates();
+  const showRate = makeRateDisplay();
   const search = make("input", { type: "search", placeholder: "Search readings", "aria-label": "Search readings" });
   const empty = make("p", { class: "empty" });
   const groups = GROUPS.map(([name]) => {
@@ -799,7 +799,7 @@ function readingList() {
   });
   const nameIn = (line) => line.firstChild.textContent;
   const valueIn = (line) => line.querySelector("dd").firstChild.data.trim();
-  // Facts have no source.
+  // A line without a source is a fact, not a reading.
   const isZero = (line) => ZERO.test(valueIn(line)) && !SHOWN_ZEROS.test(nameIn(line)) && line.querySelector("small").textContent;
   const isUp = (line) => /^link up /.test(nameIn(line)) && valueIn(line) === "1";
   const applyFilter = () => {
@@ -816,7 +816,7 @@ function readingList() {
   };
   on(search, "input", applyFilter);
   const fill = (lines) => {
-    lines.forEach(count);
+    lines.forEach(showRate);
     const groupOf = (line) => GROUPS.findIndex(([, pattern]) => pattern.test(line.textContent.trim().toLowerCase()));
     groups.forEach(({ list }, i) => setChildren(list, lines.filter((line) => groupOf(line) === i)));
     applyFilter();
@@ -955,10 +955,10 @@ function onReadings({ time, valid_seconds, host, values }) {
 
 // ---- The daemon ----
 
-const MAX_SILENCE = 2300, CHECK_SECONDS = 2, PLAIN_PAUSE = 5000, MAX_PAUSE = 15000;
-const stream = { source: null, lastId: "", heard: 0, pause: 1000, timer: 0, isChecking: false };
+const MAX_SILENCE_MS = 2300, CHECK_SECONDS = 2, PLAIN_PAUSE_MS = 5000, MAX_PAUSE_MS = 15000;
+const stream = { source: null, lastId: "", receivedAt: 0, pause: 1000, timer: 0, isChecking: false };
 
-/** Returns null if the daemon does not answer. */
+/** Returns the text of a response, or null if the daemon does not answer. */
 const fetchText = (path, seconds = 30) =>
   fetch(`./${path}`, { cache: "no-store", signal: AbortSignal.timeout(1000 * seconds) })
     .then((answer) => (answer.ok ? answer.text() : null))
@@ -992,11 +992,11 @@ const HANDLERS = {
 function connect() {
   disconnect();
   const source = new EventSource(`./api/v1/events?${new URLSearchParams({ last_event_id: stream.lastId })}`);
-  Object.assign(stream, { source, heard: performance.now() });
+  Object.assign(stream, { source, receivedAt: performance.now() });
   for (const [name, handle] of Object.entries(HANDLERS))
     on(source, name, (event) => {
       if (source !== stream.source) return;
-      Object.assign(stream, { heard: performance.now(), lastId: event.lastEventId, pause: 1000 });
+      Object.assign(stream, { receivedAt: performance.now(), lastId: event.lastEventId, pause: 1000 });
       if (name === "state" || isLive) handle(JSON.parse(event.data));
     });
   source.onerror = async () => {
@@ -1019,7 +1019,7 @@ function disconnect() {
 function retryLater(act) {
   clearTimeout(stream.timer);
   stream.timer = setTimeout(act, stream.pause * (0.75 + Math.random() / 2));
-  stream.pause = Math.min(stream.pause * 2, MAX_PAUSE);
+  stream.pause = Math.min(stream.pause * 2, MAX_PAUSE_MS);
 }
 
 function setBanner(text) {
@@ -1040,33 +1040,33 @@ function showLost() {
 
 const reconnect = async () => ((await isAnswering()) ? connect() : showLost());
 
-/** All streams are in use: load the plain page again. */
+/** Shows the page as the daemon renders it, because all streams are in use. */
 async function showPlainPage() {
-  stream.timer = setTimeout(connect, PLAIN_PAUSE);
+  stream.timer = setTimeout(connect, PLAIN_PAUSE_MS);
   const other = await pageAt("");
   if (!other) return showLost();
   for (const selector of ["h1", ".inventory", ".time", "#notes", "main"])
     find(selector).replaceChildren(...other.querySelector(selector).childNodes);
-  live.until = performance.now() + 3 * PLAIN_PAUSE;
+  live.until = performance.now() + 3 * PLAIN_PAUSE_MS;
   pageClasses.remove("stale");
   find("main").classList.add("plain");
   isLive = false;
   listView = cardView = null;
   past = newPast();
-  setBanner(`Too many pages are open for live values: this one shows new ones every ${PLAIN_PAUSE / 1000} s.`);
+  setBanner(`Too many pages are open for live values: this one shows new ones every ${PLAIN_PAUSE_MS / 1000} s.`);
 }
 
 async function checkStream() {
   const now = performance.now(), { source } = stream;
   pageClasses.toggle("stale", now > live.until);
-  if (stream.isChecking || !source || now - stream.heard < MAX_SILENCE) return;
+  if (stream.isChecking || !source || now - stream.receivedAt < MAX_SILENCE_MS) return;
   stream.isChecking = true;
   const answers = await isAnswering();
   stream.isChecking = false;
   if (source !== stream.source) return;
-  stream.heard = performance.now();
+  stream.receivedAt = performance.now();
   if (!answers) showLost();
-  else if (now > live.until + MAX_PAUSE) connect();
+  else if (now > live.until + MAX_PAUSE_MS) connect();
 }
 
 // ---- The beginning ----
@@ -1076,8 +1076,8 @@ addEventListener("resize", () => isLive && listView.describe());
 on(document, "visibilitychange", refresh);
 on(document, "click", (event) => {
   const anchor = event.target.closest("a"), device = anchor?.closest("[data-device]")?.dataset.device;
-  const isSkip = anchor?.matches(".skip"), isOurs = isLive && (device || anchor?.matches("[data-back]"));
-  if (!(isSkip || isOurs) || event.button || event.shiftKey || !isPlain(event)) return;
+  const isSkip = anchor?.matches(".skip"), isPageLink = isLive && (device || anchor?.matches("[data-back]"));
+  if (!(isSkip || isPageLink) || event.button || event.shiftKey || !isPlain(event)) return;
   event.preventDefault();
   if (isSkip) find("main").focus();
   else choose({ card: device ?? "" });
