@@ -17,22 +17,22 @@ _UNIT_PART = re.compile(r"([0-9]{1,9})([dhms])")
 _WITH_UNITS = re.compile(r"(?:[0-9]{1,9}[dhms]){1,4}\Z")
 
 
-def seconds_slept() -> float:
+def read_suspended_seconds() -> float:
     """Return how long the machine has been suspended since boot."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Functions that return the monotonic time, the wall time and the seconds of suspension."""
+    """Functions that return the monotonic time, the wall time, and how long the machine has been suspended since boot."""
 
     monotonic: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
-    slept: Callable[[], float] = seconds_slept
+    suspended_seconds: Callable[[], float] = read_suspended_seconds
 
     def boot_time(self) -> float:
         """Return the Unix time of the machine's boot, by the current wall clock."""
-        return self.wall() - self.monotonic() - self.slept()
+        return self.wall() - self.monotonic() - self.suspended_seconds()
 
 
 def parse_duration(text: str) -> float | None:

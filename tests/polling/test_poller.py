@@ -86,7 +86,7 @@ class Node:
 
     def __init__(self) -> None:
         self.ahead = self.slept = 0.0
-        self.clock = Clock(lambda: time.monotonic() + self.ahead, slept=lambda: self.slept)
+        self.clock = Clock(lambda: time.monotonic() + self.ahead, suspended_seconds=lambda: self.slept)
         self.store = Store("node", self.clock)
         self.poller = Poller(self.store, self.clock)
         self.cheap = Door(self, "acme-sysfs", Poll("readings", Files(("/sys/acme/*",)), interval=0.05))

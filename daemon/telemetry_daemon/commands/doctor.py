@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check_flags(arguments)
     exits.raise_on_signals()
     log.setup("error", "text")
-    # Imported here because the help does not need it.
+    # Imported on demand, because the help does not need this module.
     from telemetry_daemon.commands import doctor_examination as doctor
 
     if arguments.bundle is not None:

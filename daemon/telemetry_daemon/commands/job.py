@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Record the start or end of the job in the environment, and notify the daemon."""
+    """Record the start or end of the job that the environment describes, and notify the daemon."""
     now = time.time()
     job = find_job(os.environ)
     if job is None:

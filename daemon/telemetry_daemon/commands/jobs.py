@@ -16,7 +16,7 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
 
-if TYPE_CHECKING:  # imported on demand: the help of all commands imports this module
+if TYPE_CHECKING:  # imported on demand, because the help of all commands imports this module
     from telemetry_exporters.terminal.job_bill import Bill
     from telemetry_parsers.job_record import JobRecord
 

@@ -119,7 +119,7 @@ def snapshot_of_captures(parser: Parser, captures: Sequence[Capture]) -> Snapsho
     report = combine_reports(reports)
     monotonic_time, wall_time = time.monotonic(), time.time()
     store = Store("", Clock(lambda: monotonic_time, lambda: wall_time))
-    store.facts.set_peaks(None)  # a tool's output contains no peaks
+    store.facts.set_peaks(None)  # the output of a tool contains no peak rates
     store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives), parser.metrics)
     poll = Poll("outputs", parser.polls[0].request)
     capture = replace(captures[0], poll=poll.name, failure=None, wall_time=wall_time, monotonic_time=monotonic_time)

@@ -147,7 +147,7 @@ def _record_daemon(
         max_round_seconds=poll_intervals.max_round_seconds(
             (loaded_parser.parser, settings.source(loaded_parser.parser.name)) for loaded_parser in loaded.parsers
         ),
-        continues_after_round=lambda: progress.end_first_round(gate),
+        continues_after_round=lambda: progress.start_counting_time(gate),
     )
     capture_count = earlier_count = 0
     try:
@@ -198,7 +198,7 @@ def _record_tools(
     try:
         poller.start(RealNode(loaded, clock, record_or_stop).sources(settings))
         wait(math.inf, poller.round_check(poll_now=False))
-        if progress.end_first_round(gate):
+        if progress.start_counting_time(gate):
             wait(clock.monotonic() + arguments.duration, lambda: False)
     finally:
         poller.stop()
@@ -213,8 +213,8 @@ class _Progress:
         self._first_round_end = math.inf
         self._next_time = self.start = time.monotonic()
 
-    def end_first_round(self, gate: FirstResultGate) -> bool:
-        """Start to measure the recorded time. Return whether any accelerator source has worked or failed."""
+    def start_counting_time(self, gate: FirstResultGate) -> bool:
+        """Start to count the recorded time. Return whether any accelerator source has worked or failed."""
         self._first_round_end = time.monotonic()
         return gate.is_open or bool(gate.failures)
 

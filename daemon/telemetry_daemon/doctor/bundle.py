@@ -153,7 +153,7 @@ def check_path(path: Path) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write the bundle atomically, readable only by its owner. Raises BundleError."""
+    """Write the bundle atomically, readable only by its owner. Raise BundleError on failure."""
     try:
         named.write_file(path, content)
     except OSError as error:

@@ -103,7 +103,7 @@ def device_fault_findings(snapshots: Sequence[Snapshot], recordings: Mapping[str
 def missing_card_findings(snapshots: Sequence[Snapshot], expected: Mapping[str, int]) -> Iterator[Finding]:
     """Yield a finding for each vendor with fewer cards than expected."""
     for vendor, expected_count in sorted(expected.items()):
-        count = max(present_devices(snapshot)[vendor] for snapshot in snapshots)
+        count = max(present_device_counts(snapshot)[vendor] for snapshot in snapshots)
         lost_count = max(
             sum(device.up is False for device in snapshot.devices if device.vendor == vendor and device.parent is None)
             for snapshot in snapshots
@@ -114,7 +114,7 @@ def missing_card_findings(snapshots: Sequence[Snapshot], expected: Mapping[str, 
             yield Finding("expect.devices", what, "check `lspci` and `dmesg`, or correct expect.devices")
 
 
-def present_devices(snapshot: Snapshot) -> Counter[str]:
+def present_device_counts(snapshot: Snapshot) -> Counter[str]:
     """Return the number of each vendor's cards that are up. Simulated cards do not count."""
     return Counter(
         device.vendor for device in snapshot.devices if device.up and device.parent is None and not device.simulated

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 from telemetry_daemon.config.inputs import SETTINGS_HASH_HEADER
-from telemetry_daemon.doctor.cards import present_devices
+from telemetry_daemon.doctor.cards import present_device_counts
 from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.guarded.folders import UnsafeError
 from telemetry_daemon.processes import short_lived
@@ -101,7 +101,7 @@ class Unit:
         return self.user == "root" or "cap_sys_ptrace" in self.properties.get("AmbientCapabilities", "").split()
 
     @property
-    def groups(self) -> frozenset[int]:
+    def group_ids(self) -> frozenset[int]:
         """Return the IDs of the daemon's groups that exist on this machine."""
         group_ids: set[int] = set()
         for name in self.properties.get("SupplementaryGroups", "").split():
@@ -257,7 +257,7 @@ def notes(daemon: LocalDaemon) -> Iterator[str]:
 def working_sources(daemon: LocalDaemon) -> frozenset[str]:
     """Return the sources that the daemon of this node reads successfully."""
     view = daemon.view
-    return _sources_read(view.snapshot) if view is not None and view.is_real else frozenset()
+    return _ok_sources(view.snapshot) if view is not None and view.is_real else frozenset()
 
 
 def _problems_and_remedies(own_snapshot: Snapshot, daemon: LocalDaemon) -> Iterator[tuple[str, str]]:
@@ -315,8 +315,8 @@ def _source_differences(own_snapshot: Snapshot, daemon_snapshot: Snapshot) -> It
 
 
 def _device_differences(own_snapshot: Snapshot, daemon_snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    own_counts, daemon_counts = present_devices(own_snapshot), present_devices(daemon_snapshot)
-    own_devices, daemon_sources = own_snapshot.devices, _sources_read(daemon_snapshot)
+    own_counts, daemon_counts = present_device_counts(own_snapshot), present_device_counts(daemon_snapshot)
+    own_devices, daemon_sources = own_snapshot.devices, _ok_sources(daemon_snapshot)
     for vendor in sorted({*own_counts, *daemon_counts}):
         sources = {reading.source for device in own_devices if device.vendor == vendor for reading in device.readings}
         if own_counts[vendor] != daemon_counts[vendor] and (sources & daemon_sources or not own_counts[vendor]):
@@ -333,5 +333,5 @@ def _device_differences(own_snapshot: Snapshot, daemon_snapshot: Snapshot) -> It
         yield f"the daemon may not read {first_names(sorted(denied))}, but this command may", _SERVICE_REMEDY
 
 
-def _sources_read(snapshot: Snapshot) -> frozenset[str]:
+def _ok_sources(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(status.source for status in snapshot.sources if status.state == "ok")

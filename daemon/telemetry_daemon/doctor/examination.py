@@ -57,7 +57,7 @@ def examine(examined: Examination) -> Examination:
 
 def examine_remote(view: DaemonView) -> Examination:
     """Examine another node, using only the data of its daemon."""
-    snapshot, counts = view.snapshot, cards.present_devices(view.snapshot)
+    snapshot, counts = view.snapshot, cards.present_device_counts(view.snapshot)
     examined_sources = tuple(ExaminedSource(status, snapshot.devices) for status in snapshot.sources)
     complete_sources = {
         status.source for status in snapshot.sources if view.expected.get(status.vendor) == counts[status.vendor]

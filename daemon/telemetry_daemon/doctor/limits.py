@@ -186,7 +186,7 @@ def _hides_processes(root: Path, unit: Unit | None) -> bool:
     sees_all_processes = unit.sees_all_processes if unit is not None else os.geteuid() == 0
     if sees_all_processes:
         return False
-    groups = unit.groups if unit is not None else {os.getegid(), *os.getgroups()}
+    groups = unit.group_ids if unit is not None else {os.getegid(), *os.getgroups()}
     mounts = (line.split() for line in text_at(f"{root}/proc/self/mounts").splitlines())
     return any(
         _hides_from_groups(dict(option.partition("=")[::2] for option in mount[3].split(",")), groups)

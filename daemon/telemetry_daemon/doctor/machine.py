@@ -25,7 +25,7 @@ _CONTAINER_MARKERS = ((".dockerenv", "Docker"), ("run/.containerenv", "Podman"))
 
 @dataclass(frozen=True, slots=True)
 class DeviceNode:
-    """A device node and its possible vendors. `refusal` is the errno if opening it failed."""
+    """A device node and its possible vendors. `refusal_errno` is 0 if this user may open the node."""
 
     path: str
     vendors: tuple[str, ...]

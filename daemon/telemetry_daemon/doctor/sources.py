@@ -62,7 +62,7 @@ _REMEDIES = {
     "internal": "this is a bug in device telemetry or in a plugin: report it",
 }
 _INSTALL_REMEDIES: Mapping[type, str] = {
-    Command: "",  # the line above has the remedy
+    Command: "",  # the detail of the status, on the line above, contains the remedy
     Files: "load the vendor's driver if the node has cards of the vendor",
     Library: "install the vendor's driver with its library",
 }

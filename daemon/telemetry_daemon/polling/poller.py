@@ -253,9 +253,9 @@ class Poller:
 
     def _run_poll(self, source: Source, poll: Poll) -> PollOutcome:
         """Run a poll. If the machine was suspended meanwhile, run it again."""
-        slept = self._clock.slept()
+        slept = self._clock.suspended_seconds()
         outcome = source.run_poll(poll, self._targets(source, poll))
-        if self._clock.slept() - slept < MIN_SLEEP_SECONDS:
+        if self._clock.suspended_seconds() - slept < MIN_SLEEP_SECONDS:
             return outcome
         return source.run_poll(poll, self._targets(source, poll))
 

@@ -48,7 +48,9 @@ class DemoNode(Node):
             raise CommandError(str(error)) from None
         self._seconds_behind = past_seconds
         past_clock = Clock(
-            lambda: clock.monotonic() - self._seconds_behind, lambda: clock.wall() - self._seconds_behind, clock.slept
+            lambda: clock.monotonic() - self._seconds_behind,
+            lambda: clock.wall() - self._seconds_behind,
+            clock.suspended_seconds,
         )
         super().__init__(ParserSet(), past_clock)
         self._on_capture = on_capture

@@ -40,7 +40,7 @@ class RenderedPages:
         self._snapshot = None
 
     def body(self, name: str, render: Callable[[Snapshot], bytes]) -> bytes:
-        """Return the page, rendering it first if the snapshot is new."""
+        """Return the page of the newest snapshot. It is rendered once for each snapshot."""
         snapshot = self._get_snapshot()
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
@@ -51,7 +51,7 @@ class RenderedPages:
         return self._bodies[name]
 
     def gzipped(self, name: str, render: Callable[[Snapshot], bytes]) -> GzippedBody:
-        """Return the compressed page, rendering it first if the snapshot is new."""
+        """Return the compressed page of the newest snapshot. It is compressed once for each snapshot."""
         body = self.body(name, render)
         if name not in self._gzipped:
             self._gzipped[name] = GzippedBody(body)
@@ -70,7 +70,7 @@ class GzippedBody:
         self._length = len(body)
 
     def with_tail(self, tail: bytes) -> tuple[bytes, bytes]:
-        """Return the compressed body and the uncompressed tail."""
+        """Return the compressed body, and the tail as uncompressed blocks with the gzip trailer."""
         trailer = _TRAILER.pack(self._crc32(tail, self._checksum), (self._length + len(tail)) % _LENGTH_MODULUS)
         # The tail is not compressed, because zlib would release the GIL.
         return self.beginning, b"".join([*_uncompressed_blocks(tail), trailer])

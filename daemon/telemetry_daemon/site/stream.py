@@ -141,7 +141,7 @@ class Streams:
                 self._loop.call_soon_threadsafe(self._check_snapshot)
 
     def _admit(self, address: str) -> bool:
-        """Return whether a new stream may begin. Ends an older stream if necessary."""
+        """Return whether a new stream may begin. If necessary, end an older stream."""
         is_local = address == LOCAL_SOCKET
         streams = [stream for stream in self._clients if (stream.address == LOCAL_SOCKET) == is_local]
         if len(streams) < (MAX_LOCAL_STREAMS if is_local else MAX_STREAMS):

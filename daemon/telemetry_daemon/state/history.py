@@ -203,7 +203,7 @@ class History:
         # Maps slots that were not recorded to their reason codes.
         self._gap_codes: dict[int, int] = {}
         self._outages: Mapping[PollKey, str] = {}
-        self._last_call, self._slept_seconds = self._seconds_since_boot(), clock.slept()
+        self._last_call, self._slept_seconds = self._seconds_since_boot(), clock.suspended_seconds()
         self._valid_until = self._last_call
         self._first_slot = self._open_slot = int(self._last_call // SLOT_SECONDS)
 
@@ -227,7 +227,7 @@ class History:
             for device_id in self._devices.keys() - {device.id for device in devices}:
                 self._devices[device_id].mark_unlisted()
             self._outages = outages_by_poll(healths, self._clock.monotonic())
-            self._valid_until = valid_until + self._clock.slept()
+            self._valid_until = valid_until + self._clock.suspended_seconds()
 
     def add_event(self, event: PastEvent) -> None:
         """Add an event, and drop the oldest one beyond the limit."""
@@ -304,7 +304,7 @@ class History:
         }
 
     def _seconds_since_boot(self) -> float:
-        return self._clock.monotonic() + self._clock.slept()
+        return self._clock.monotonic() + self._clock.suspended_seconds()
 
     def _update_device(self, device: MergedDevice, history: DeviceHistory, polls: Mapping[_Attempt, PollKey]) -> None:
         if device.id not in self._devices and len(self._devices) >= MAX_DEVICES:
@@ -317,7 +317,7 @@ class History:
 
     def _store_ended_slots(self, now: float) -> bool:
         """Store the slots that have ended, and return whether the current values are still valid."""
-        slept = self._clock.slept()
+        slept = self._clock.suspended_seconds()
         has_slept = slept - self._slept_seconds >= MIN_SLEEP_SECONDS
         gap_reason = SLEPT if has_slept else HELD_UP if now - self._last_call > MAX_SILENCE_SECONDS else ""
         self._last_call, self._slept_seconds = now, slept if has_slept else self._slept_seconds

@@ -114,7 +114,7 @@ class MaintenanceState:
 
     def _uptime(self) -> float:
         """Return the seconds since boot, including the time during which the machine was suspended."""
-        return self._clock.monotonic() + self._clock.slept()
+        return self._clock.monotonic() + self._clock.suspended_seconds()
 
     def _load(self, path: Path) -> None:
         try:

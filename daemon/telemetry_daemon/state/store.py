@@ -49,7 +49,9 @@ class Store:
         self._clock = clock
         self._lock = threading.RLock()
         self.facts = NodeFacts(self._lock, self._drop_snapshot)
-        self._state = StoreState(MergeState(identities=identities), slept=clock.slept(), start_wall_time=clock.wall())
+        self._state = StoreState(
+            MergeState(identities=identities), slept=clock.suspended_seconds(), start_wall_time=clock.wall()
+        )
         self._state.boot_time = self._clock.boot_time()
         self._accumulator = accumulator
         self._attribution = attribution
@@ -273,14 +275,14 @@ class Store:
         self._snapshot = None
 
     def _has_slept(self) -> bool:
-        return self._clock.slept() - self._state.slept >= MIN_SLEEP_SECONDS
+        return self._clock.suspended_seconds() - self._state.slept >= MIN_SLEEP_SECONDS
 
     def _drop_reports_after_sleep(self) -> None:
         """Drop all reports if the machine was suspended."""
         if not self._has_slept():
             return
         state = self._state
-        state.slept = self._clock.slept()
+        state.slept = self._clock.suspended_seconds()
         state.reports.clear()
         now = self._clock.monotonic()
         state.healths = {key: replace(item, expires=min(item.expires, now)) for key, item in state.healths.items()}

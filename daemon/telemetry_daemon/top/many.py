@@ -24,7 +24,7 @@ REQUESTS_PER_SECOND = 32.0
 
 @dataclass(frozen=True, slots=True)
 class _ScheduledRequest:
-    due: float
+    due_time: float
     name: str
     was_silent: bool = False
 
@@ -99,8 +99,8 @@ class ManyNodesFeed(Feed):
             while not self._is_closed:
                 may_request_silent = self._silent_requests < _SILENT_NODE_THREADS
                 candidates = [request for request in self._schedule if may_request_silent or not request.was_silent]
-                earliest = min(candidates, key=lambda request: request.due, default=None)
-                wait_seconds = None if earliest is None else earliest.due - time.monotonic()
+                earliest = min(candidates, key=lambda request: request.due_time, default=None)
+                wait_seconds = None if earliest is None else earliest.due_time - time.monotonic()
                 if earliest is not None and wait_seconds is not None and wait_seconds <= 0:
                     self._schedule.remove(earliest)
                     self._silent_requests += earliest.was_silent

@@ -24,7 +24,7 @@ from telemetry_exporters.terminal.frames.model import NodeState
 from telemetry_parsers.past import SLOT_SECONDS, Past
 
 _CLOSE_SECONDS = 2.5
-# While the history is being filled, drawing more often would slow this down.
+# Frames are drawn this often while the history is filled. Drawing more often would slow the filling down.
 _FRAME_SECONDS = 0.25
 
 

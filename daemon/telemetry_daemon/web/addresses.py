@@ -48,7 +48,7 @@ def local_socket_in(runtime_directory: str) -> Path:
 
 
 def parse_address(text: str) -> TcpAddress | UnixAddress:
-    """Parse a listen address. Raises WebError if it is invalid."""
+    """Parse a listen address. Raise WebError if it is invalid."""
     if text.startswith("vsock:"):
         raise WebError(f"{text}: vsock addresses are not supported; {_EXAMPLES}")
     if text.startswith(UNIX_PREFIX):

@@ -74,7 +74,7 @@ class TokenBucket:
 
 
 class ClientBuckets:
-    """A token bucket for each of the clients that were seen last."""
+    """The token buckets of the clients that were seen most recently."""
 
     def __init__(self, interval_seconds: float, burst: int) -> None:
         self._interval = interval_seconds

@@ -92,7 +92,7 @@ class Channel:
         """Decrypt bytes from the socket."""
         return ReceivedData(data)
 
-    def protect(self, data: memoryview) -> bytes | memoryview:
+    def encrypt(self, data: memoryview) -> bytes | memoryview:
         """Encrypt bytes for the socket."""
         return data
 

@@ -131,7 +131,7 @@ class AccessControl:
         return self._loaded.config.headers
 
     def reload_if_changed(self) -> None:
-        """Reload changed files. Call this for each request, because only one call per second checks the files."""
+        """Reload changed files. Call this for each request: the files are checked at most once a second."""
         now = time.monotonic()
         if not self._loaded.file or now - self._checked_at < CHECK_INTERVAL_SECONDS:
             return
@@ -217,7 +217,7 @@ class FileWatch:
 
     def has_changed(self) -> bool:
         """Return whether a file has changed, and all files are probably complete."""
-        # Recent changes are not used yet: a half-written file may be valid, and an empty one allows all clients.
+        # Recent changes are not used yet: a half-written file may be valid, and an empty file allows all clients.
         stamps = {file: _stamp(file) for file in self._stamps}
         return stamps != self._stamps and all(_is_settled(stamp) for stamp in stamps.values())
 

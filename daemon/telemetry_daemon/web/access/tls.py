@@ -185,7 +185,7 @@ class TlsChannel(Channel):
             pass
         return ReceivedData(b"".join(pieces), self._outgoing.read(), is_closed)
 
-    def protect(self, data: memoryview) -> bytes | memoryview:
+    def encrypt(self, data: memoryview) -> bytes | memoryview:
         """Encrypt bytes for the socket."""
         self._tls.write(data)
         return self._outgoing.read()

@@ -265,7 +265,7 @@ class Connection(asyncio.BufferedProtocol):
             if len(piece) > WRITE_BYTES:
                 self._to_send.appendleft(piece[WRITE_BYTES:])
             try:
-                self._transport.write(channel.protect(piece[:WRITE_BYTES]))
+                self._transport.write(channel.encrypt(piece[:WRITE_BYTES]))
             except OSError:  # for example, an ssl.SSLError if the TLS connection is broken
                 self.abort()
                 return

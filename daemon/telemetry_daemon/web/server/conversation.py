@@ -50,7 +50,7 @@ class HttpConversation:
         return bool(self._http.trailing_data[0])
 
     def next_request(self) -> Request | Refusal | None:
-        """Return the next request, a Refusal if it is invalid, or None if it is incomplete. Raise ClientLeft at the end."""
+        """Return the next request, a Refusal if it is invalid, or None if it is incomplete. Raise ClientLeft at EOF."""
         try:
             event = self._http.next_event()
             if isinstance(event, h11.ConnectionClosed):

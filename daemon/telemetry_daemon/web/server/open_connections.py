@@ -52,7 +52,7 @@ class OpenConnection(Protocol):
 
     @property
     def caller(self) -> Caller:
-        """Return the client of the connection."""
+        """Return the client, with the local address of the connection."""
 
     def abort(self) -> None:
         """Close the connection immediately."""
