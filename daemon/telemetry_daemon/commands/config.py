@@ -48,9 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(table.default_toml())
         return exits.OK
     loaded = file.load_with_origins(options.settings_inputs(arguments))
-    with load_parsers(find_parsers(loaded.settings.parsers.paths)) as parsers:
-        options.check_sections(arguments, loaded.settings, parsers.polls)
-        options.warn_of_plugin_failures(parsers)
+    with load_parsers(find_parsers(loaded.settings.parsers.paths)) as parser_set:
+        options.check_sections(arguments, loaded.settings, parser_set.polls)
+        options.warn_of_plugin_failures(parser_set)
     if loaded.settings.web.config_file:
         _check_web_config(loaded.settings.web.config_file)
     if loaded.settings.ranks.table:

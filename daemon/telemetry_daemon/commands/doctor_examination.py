@@ -77,13 +77,13 @@ def _examine_this_node(
     arguments: argparse.Namespace, root: Path, settings: Settings, configuration_findings: Sequence[Finding] = ()
 ) -> tuple[Examination, sources.PolledSources]:
     """Return this node's examination and the polled sources."""
-    with load_parsers(find_parsers(settings.parsers.paths)) as loaded:
-        options.check_sources(sorted(arguments.source), [loaded_parser.parser.name for loaded_parser in loaded.parsers])
+    with load_parsers(find_parsers(settings.parsers.paths)) as parser_set:
+        options.check_sources(sorted(arguments.source), [loaded.parser.name for loaded in parser_set.parsers])
         if not configuration_findings:
-            options.check_sections(arguments, settings, loaded.polls)
-        polled = sources.poll_sources(loaded, settings, arguments.source, root, streams.show_waiting)
+            options.check_sections(arguments, settings, parser_set.polls)
+        polled = sources.poll_sources(parser_set, settings, arguments.source, root, streams.show_waiting)
         plugin_findings = [
-            Finding("plugins", options.plugin_failure_text(failure), _PLUGIN_REMEDY) for failure in loaded.failures
+            Finding("plugins", options.plugin_failure_text(failure), _PLUGIN_REMEDY) for failure in parser_set.failures
         ]
     local_daemon = LocalDaemon() if arguments.source else _probe_local_daemon(arguments, settings)
     examined = Examination(

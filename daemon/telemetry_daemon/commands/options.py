@@ -151,9 +151,9 @@ def matches_device(device: MergedDevice, text: str) -> bool:
     return text in (*names, device.id, *(f"{device.vendor} {name}" for name in names))
 
 
-def warn_of_plugin_failures(loaded: ParserSet) -> None:
+def warn_of_plugin_failures(parser_set: ParserSet) -> None:
     """Print a warning for each plugin that was not loaded."""
-    for failure in loaded.failures:
+    for failure in parser_set.failures:
         streams.say(plugin_failure_text(failure))
 
 

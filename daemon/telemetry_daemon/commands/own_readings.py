@@ -65,10 +65,10 @@ def _open_node(arguments: argparse.Namespace, exit_stack: ExitStack) -> tuple[Se
     from telemetry_daemon.plugins.sources import find_parsers
 
     settings = options.load_settings(arguments)
-    loaded = exit_stack.enter_context(load_parsers(find_parsers(settings.parsers.paths)))
-    node = RealNode(loaded, Clock())
+    parser_set = exit_stack.enter_context(load_parsers(find_parsers(settings.parsers.paths)))
+    node = RealNode(parser_set, Clock())
     options.check_sources(arguments.source, node.names())
-    options.check_sections(arguments, settings, loaded.polls)
+    options.check_sections(arguments, settings, parser_set.polls)
     return settings, node
 
 
@@ -142,8 +142,8 @@ def open_recording(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
     settings = options.load_settings(arguments)
     start_time = arguments.at or (parse_time("end") if arguments.watch is None else None)
     with (
-        load_parsers(find_parsers(settings.parsers.paths)) as loaded,
-        closing(ReplayNode(arguments.replay, loaded, Clock(), PlaybackOptions(loops=False), start_time)) as node,
+        load_parsers(find_parsers(settings.parsers.paths)) as parser_set,
+        closing(ReplayNode(arguments.replay, parser_set, Clock(), PlaybackOptions(loops=False), start_time)) as node,
     ):
         options.check_sources(arguments.source, node.names())
         for warning in node.warnings():

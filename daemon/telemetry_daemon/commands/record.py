@@ -78,15 +78,15 @@ def run(arguments: argparse.Namespace) -> int:
     exits.raise_on_signals()
     log.setup("error", "text")
     settings = options.load_settings(arguments)
-    with load_parsers(find_parsers(settings.parsers.paths)) as loaded:
-        options.check_sections(arguments, settings, loaded.polls)
+    with load_parsers(find_parsers(settings.parsers.paths)) as parser_set:
+        options.check_sections(arguments, settings, parser_set.polls)
         origin, record = _choose_origin(arguments)
         mask = None if arguments.unmasked else Mask(secrets.token_bytes(32), local_names())
         recorder = _open_recorder(arguments.output)
         try:
             with _showing_progress(recorder, mask, arguments, origin) as progress, recorder:
-                gate = FirstResultGate(_make_masking_callback(recorder, mask, progress.show), CaptureParser(loaded))
-                record(loaded, settings, arguments, gate, progress)
+                gate = FirstResultGate(_make_masking_callback(recorder, mask, progress.show), CaptureParser(parser_set))
+                record(parser_set, settings, arguments, gate, progress)
                 _raise_if_nothing_recorded(gate)
         except RecordError as error:
             raise CommandError(str(error), status=exits.UNAVAILABLE) from None
@@ -136,16 +136,16 @@ def _choose_origin(arguments: argparse.Namespace) -> tuple[str, _RecordFunction]
 
 
 def _record_daemon(
-    loaded: ParserSet, settings: Settings, arguments: argparse.Namespace, gate: FirstResultGate, progress: _Progress
+    parser_set: ParserSet, settings: Settings, arguments: argparse.Namespace, gate: FirstResultGate, progress: _Progress
 ) -> None:
-    capture_parser = CaptureParser(loaded)
+    capture_parser = CaptureParser(parser_set)
     start_time = time.monotonic()
     daemon = DaemonCaptures(
         settings.state.runtime_directory,
         arguments.duration,
         minutes_before=arguments.before,
         max_round_seconds=poll_intervals.max_round_seconds(
-            (loaded_parser.parser, settings.source(loaded_parser.parser.name)) for loaded_parser in loaded.parsers
+            (loaded_parser.parser, settings.source(loaded_parser.parser.name)) for loaded_parser in parser_set.parsers
         ),
         continues_after_round=lambda: progress.start_counting_time(gate),
     )
@@ -177,7 +177,7 @@ def _report_gaps(daemon: DaemonCaptures, arguments: argparse.Namespace, earlier_
 
 
 def _record_tools(
-    loaded: ParserSet, settings: Settings, arguments: argparse.Namespace, gate: FirstResultGate, progress: _Progress
+    parser_set: ParserSet, settings: Settings, arguments: argparse.Namespace, gate: FirstResultGate, progress: _Progress
 ) -> None:
     failures: list[RecordError] = []
     has_failed = threading.Event()
@@ -196,7 +196,7 @@ def _record_tools(
     clock = Clock()
     poller = Poller(Store("", clock), clock)
     try:
-        poller.start(RealNode(loaded, clock, record_or_stop).sources(settings))
+        poller.start(RealNode(parser_set, clock, record_or_stop).sources(settings))
         wait(math.inf, poller.round_check(poll_now=False))
         if progress.start_counting_time(gate):
             wait(clock.monotonic() + arguments.duration, lambda: False)

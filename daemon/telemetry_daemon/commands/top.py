@@ -124,17 +124,17 @@ def _polling_feed(arguments: argparse.Namespace, settings: Settings, title: str)
     from telemetry_daemon.plugins.loading import ParserSet, load_parsers
     from telemetry_daemon.plugins.sources import find_parsers
 
-    loaded: ParserSet = load_parsers(find_parsers(settings.parsers.paths))
+    parser_set: ParserSet = load_parsers(find_parsers(settings.parsers.paths))
     if arguments.replay is not None:
         from telemetry_daemon.recordings.replay_node import ReplayNode
 
         playback = options.playback_options(arguments, keeps_times=True)
-        replay_node = ReplayNode(arguments.replay, loaded, clock, playback, arguments.at)
+        replay_node = ReplayNode(arguments.replay, parser_set, clock, playback, arguments.at)
         for warning in replay_node.warnings():
             streams.say(warning)
         name = replay_node.survey.hostname or arguments.replay.name
         return PolledNode(f"the recording {arguments.replay}", name, replay_node, settings, clock, replay_node.press)
     from telemetry_daemon.polling.node_sources import RealNode
 
-    options.check_sections(arguments, settings, loaded.polls)
-    return _with_command_lines(PolledNode(title, hostname, RealNode(loaded, clock), settings, clock))
+    options.check_sections(arguments, settings, parser_set.polls)
+    return _with_command_lines(PolledNode(title, hostname, RealNode(parser_set, clock), settings, clock))

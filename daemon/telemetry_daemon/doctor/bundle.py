@@ -33,7 +33,7 @@ _OVERHEAD_BYTES = 1 << 20
 # Masking takes two seconds for each MiB.
 _MAX_TEXT_LENGTH = 1 << 20
 
-_COMMENT = re.compile(r"""("(?:[^"\\\n]|\\.)*"|'[^'\n]*')|[ \t]*#[^\n]*""")
+_TOML_COMMENT = re.compile(r"""("(?:[^"\\\n]|\\.)*"|'[^'\n]*')|[ \t]*#[^\n]*""")
 _SETTING = re.compile(r"^(?P<key>[ \t]*[\w.\"'-]+[ \t]*=[ \t]*)(?P<value>.*)$")
 # Settings whose values are host names.
 _HOST_SETTINGS = frozenset({"rank_table_server", "allowed_hosts"})
@@ -50,8 +50,8 @@ _ENVIRONMENT = re.compile(r"^([ \t]*Environment=)(.*)$")
 _HARMLESS_VALUE = re.compile(
     r"TLS[0-9A-Z_]{2,60}|Curve\w{1,10}|X25519|\w{0,24}ClientCert\w{0,8}|nosniff|deny|sameorigin", re.IGNORECASE
 )
-_KEY = re.compile(r"[A-Za-z_-]{2,40}")
-_USERS = "basic_auth_users"
+_CONFIG_KEY = re.compile(r"[A-Za-z_-]{2,40}")
+_USERS_KEY = "basic_auth_users"
 
 
 class BundleError(Exception):
@@ -175,7 +175,7 @@ def _decompress_head(head: bytes) -> bytes:
 def masked_settings(text: str, mask: Mask) -> str:
     """Return a masked TOML configuration without comments. Lines that contain the default value are not masked."""
     default_lines = frozenset(effective_toml(Settings()).split("\n"))
-    lines = _COMMENT.sub(lambda match: match[1] or "", text).split("\n")
+    lines = _TOML_COMMENT.sub(lambda match: match[1] or "", text).split("\n")
     return "\n".join(line if line in default_lines else _masked_setting(line, mask) for line in lines)
 
 
@@ -230,8 +230,8 @@ def _web_lines(configuration: object, indent: str) -> Iterator[str]:
         yield f"{indent}{_redacted_value(configuration)}"
         return
     for key, value in configuration.items():
-        name = key if isinstance(key, str) and _KEY.fullmatch(key) else "removed"
-        if key == _USERS:
+        name = key if isinstance(key, str) and _CONFIG_KEY.fullmatch(key) else "removed"
+        if key == _USERS_KEY:
             yield f"{indent}{name}: {len(value) if isinstance(value, dict) else 0} removed"
         elif isinstance(value, dict):
             yield f"{indent}{name}:"

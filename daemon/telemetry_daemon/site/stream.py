@@ -33,7 +33,7 @@ _CONTENT_TYPE = "text/event-stream; charset=utf-8"
 _HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"), ("X-Accel-Buffering", "no"))
 _HEARTBEAT = b":\n\n"
 _READINGS = "readings"
-_ID = re.compile(r"[0-9a-f]{1,16}\.[0-9]{1,15}")
+_EVENT_ID = re.compile(r"[0-9a-f]{1,16}\.[0-9]{1,15}")
 _UNKNOWN_ID = "0.0"
 
 
@@ -258,4 +258,4 @@ def _changed_entries(previous: Entry, current: Entry, state: Entry) -> Iterator[
 
 def _last_event_id(request: Request) -> str:
     last_id = request.headers.get("last-event-id") or parse_qs(request.query).get("last_event_id", [""])[-1]
-    return last_id if not last_id or _ID.fullmatch(last_id) else _UNKNOWN_ID
+    return last_id if not last_id or _EVENT_ID.fullmatch(last_id) else _UNKNOWN_ID

@@ -13,7 +13,7 @@ from telemetry_daemon.top.follow import SNAPSHOT_PATH, Follower
 from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.dataclass import dataclass
 
-THREADS = 16
+MAX_THREADS = 16
 # At most this many threads wait for nodes that did not answer their last requests.
 _SILENT_NODE_THREADS = 4
 _SILENT_NODE_INTERVAL_SECONDS = 15.0
@@ -51,7 +51,7 @@ class ManyNodesFeed(Feed):
     def start(self, wake: Callable[[], None]) -> None:
         """Start the threads that request snapshots."""
         self._wake = wake
-        for _ in range(min(THREADS, len(self._latest_by_name))):
+        for _ in range(min(MAX_THREADS, len(self._latest_by_name))):
             threading.Thread(target=self._request_repeatedly, name="request snapshots", daemon=True).start()
 
     def nodes(self) -> tuple[NodeState, ...]:

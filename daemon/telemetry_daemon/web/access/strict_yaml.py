@@ -10,11 +10,11 @@ import yaml
 from telemetry_daemon.web.addresses import WebConfigError
 from telemetry_parsers.dataclass import dataclass
 
-_TAG = "tag:yaml.org,2002:"
-_NULL = f"{_TAG}null"
-_SCALAR_TAGS = frozenset(f"{_TAG}{kind}" for kind in ("str", "int", "float", "bool", "timestamp", "value"))
-_TRUE = frozenset({"true", "yes", "on", "y"})
-_FALSE = frozenset({"false", "no", "off", "n"})
+_TAG_PREFIX = "tag:yaml.org,2002:"
+_NULL_TAG = f"{_TAG_PREFIX}null"
+_SCALAR_TAGS = frozenset(f"{_TAG_PREFIX}{kind}" for kind in ("str", "int", "float", "bool", "timestamp", "value"))
+_TRUE_WORDS = frozenset({"true", "yes", "on", "y"})
+_FALSE_WORDS = frozenset({"false", "no", "off", "n"})
 _Node = TypeVar("_Node", bound=yaml.Node)
 
 
@@ -60,9 +60,9 @@ class Table:
     def flag(self, key: str) -> bool | None:
         """Return the boolean value of the key, or None if the value is absent or null."""
         text = self.text(key).lower()
-        if text in _TRUE:
+        if text in _TRUE_WORDS:
             return True
-        if text in _FALSE:
+        if text in _FALSE_WORDS:
             return False
         if text:
             raise self.error(key, "must be true or false")
@@ -85,7 +85,7 @@ class Table:
 
     def _node(self, key: str) -> yaml.Node | None:
         node = next((node for name, _, node in self.entries if name == key), None)
-        return None if node is None or node.tag == _NULL else node
+        return None if node is None or node.tag == _NULL_TAG else node
 
     def _typed_node(self, key: str, node_type: type[_Node], expected: str) -> _Node | None:
         node = self._node(key)
@@ -94,7 +94,7 @@ class Table:
         return node
 
     def _text_of(self, key: str, node: yaml.Node) -> str:
-        if node.tag == _NULL:
+        if node.tag == _NULL_TAG:
             return ""
         if not isinstance(node, yaml.ScalarNode) or node.tag not in _SCALAR_TAGS:
             raise self.error(key, "must be a string")
@@ -111,7 +111,7 @@ def read_table(file: str, content: bytes) -> Table:
         raise _error(file, line, "", "is not valid YAML; check quotes, colons and indentation") from None
     except (yaml.YAMLError, RecursionError):
         raise _error(file, 0, "", "is not valid YAML in UTF-8") from None
-    if node is None or node.tag == _NULL:
+    if node is None or node.tag == _NULL_TAG:
         return Table(file)
     if not isinstance(node, yaml.MappingNode):
         raise _error(file, node.start_mark.line + 1, "", "must be a mapping of keys to values")
