@@ -125,9 +125,8 @@ class _CommandModule(Protocol):
 
 def command_module(command: str) -> _CommandModule:
     """Import and return the command's module."""
-    module: _CommandModule = importlib.import_module(
-        _EXTERNAL_MODULES.get(command, f"telemetry_daemon.commands.{command}")
-    )
+    name = _EXTERNAL_MODULES.get(command, f"telemetry_daemon.commands.{command}")
+    module: _CommandModule = importlib.import_module(name)
     return module
 
 

@@ -76,7 +76,6 @@ def _examine_other_node(arguments: argparse.Namespace) -> Examination:
 def _examine_this_node(
     arguments: argparse.Namespace, root: Path, settings: Settings, configuration_findings: Sequence[Finding] = ()
 ) -> tuple[Examination, sources.PolledSources]:
-    """Return this node's examination and the polled sources."""
     with load_parsers(find_parsers(settings.parsers.paths)) as parser_set:
         options.check_sources(sorted(arguments.source), [loaded.parser.name for loaded in parser_set.parsers])
         if not configuration_findings:

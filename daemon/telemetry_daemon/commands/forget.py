@@ -81,13 +81,11 @@ def _forget_in_file(arguments: argparse.Namespace, matches: Callable[[Identity],
     codes = tuple(code for event in kept.events if event.id == arguments.id for code in event.codes)
     if forgotten or codes:
         try:
-            devices_file.save(
-                path, replace(kept, events=tuple(event for event in kept.events if event.id != arguments.id))
-            )
+            kept_events = tuple(event for event in kept.events if event.id != arguments.id)
+            devices_file.save(path, replace(kept, events=kept_events))
         except OSError as error:
-            raise CommandError(
-                f"cannot write '{path}': {error.strerror}; run the command as root", status=exits.UNAVAILABLE
-            ) from None
+            text = f"cannot write '{path}': {error.strerror}; run the command as root"
+            raise CommandError(text, status=exits.UNAVAILABLE) from None
     return ForgetResult(forgotten, codes, tuple(device.id for device in kept.devices if device.lost_since is not None))
 
 

@@ -85,9 +85,8 @@ def _check_flags(arguments: argparse.Namespace) -> None:
         raise CommandError("--for and --reason are only for 'telemetry maintenance on'", status=exits.USAGE)
     reason = arguments.reason or ""
     if len(reason) > MAX_REASON_LENGTH or clean(reason) != reason:
-        raise CommandError(
-            f"--reason must be one line of at most {MAX_REASON_LENGTH} printable characters", status=exits.USAGE
-        )
+        text = f"--reason must be one line of at most {MAX_REASON_LENGTH} printable characters"
+        raise CommandError(text, status=exits.USAGE)
 
 
 def _state_text(state: MaintenanceState) -> str:

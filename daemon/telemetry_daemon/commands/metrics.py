@@ -79,9 +79,8 @@ def _matching_lines(words: Sequence[str]) -> str:
     matches = [line for line in lines if all(word.lower() in line.lower() for word in words)]
     if not matches:
         suggestions = [hint for word in words for hint in patterns_like(word, (metric.key for metric in CATALOGUE))]
-        raise CommandError(
-            f"no metric matches '{' '.join(words)}'{did_you_mean(suggestions)}", status=exits.NOTHING_FOUND
-        )
+        text = f"no metric matches '{' '.join(words)}'{did_you_mean(suggestions)}"
+        raise CommandError(text, status=exits.NOTHING_FOUND)
     return "".join(matches)
 
 

@@ -168,10 +168,9 @@ def parse_seconds(text: str) -> float:
     from telemetry_daemon.times import parse_duration
 
     duration = parse_duration(text)
-    if duration == 0:
-        raise argparse.ArgumentTypeError("must be greater than 0; write 90s, 10m, 1h30m, 2d or plain seconds")
     if not duration:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a duration; write 90s, 10m, 1h30m, 2d or plain seconds")
+        problem = f"'{text}' is not a duration" if duration is None else "must be greater than 0"
+        raise argparse.ArgumentTypeError(f"{problem}; write 90s, 10m, 1h30m, 2d or plain seconds")
     return duration
 
 

@@ -170,7 +170,6 @@ def _read_local_daemon(arguments: argparse.Namespace) -> Result | None:
 
 
 def _is_daemon_sufficient(arguments: argparse.Namespace) -> bool:
-    """Return whether the daemon has all data that the arguments request."""
     has_other_origin = arguments.origin or arguments.demo is not None
     needs_tools = arguments.source or arguments.timeout is not None or arguments.all is not None
     return not has_other_origin and not needs_tools and arguments.format in _DAEMON_FORMATS

@@ -92,11 +92,8 @@ def device_fault_findings(snapshots: Sequence[Snapshot], recordings: Mapping[str
                 if (device.id, condition.meaning) not in reported_faults:
                     path = recordings.get(condition.word)
                     replay = f"; telemetry top --replay {path} shows the readings before the fault" if path else ""
-                    yield Finding(
-                        device_name(device),
-                        f"{condition.headline}{address}: {condition.meaning}",
-                        condition.remedy + replay,
-                    )
+                    what = f"{condition.headline}{address}: {condition.meaning}"
+                    yield Finding(device_name(device), what, condition.remedy + replay)
             reported_faults |= {(device.id, condition.meaning) for condition in faults}
 
 
@@ -130,10 +127,10 @@ def unread_card_findings(machine: Machine, vendors: Iterable[VendorSources]) -> 
         for driver, remedy in _DRIVER_REMEDIES.items():
             if addresses := [card.bus_id for card in cards if card.driver == driver]:
                 count = counted(len(addresses), f"{sources.vendor} card")
-                what = f"{count} bound to the driver {driver}, which no tool supports"
-                if not driver:
-                    what = f"{count} without a kernel driver"
-                yield Finding(PCI_BUS, f"{what}: {first_names(addresses)}", remedy)
+                problem = (
+                    f"bound to the driver {driver}, which no tool supports" if driver else "without a kernel driver"
+                )
+                yield Finding(PCI_BUS, f"{count} {problem}: {first_names(addresses)}", remedy)
         bound_count = sum(card.driver not in _DRIVER_REMEDIES for card in cards)
         has_display_driver = any(card.driver and card.driver in _DRIVER_REMEDIES for card in cards)
         nodes = machine.nodes_of(sources.vendor)

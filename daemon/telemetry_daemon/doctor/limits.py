@@ -222,15 +222,10 @@ def _read_folder(setting: str, path: Path) -> Folder | None:
             OwnFolder.at(path).close()
     except OSError as error:
         trouble = str(error) if error.filename is None else (error.strerror or str(error))
-    return Folder(
-        setting,
-        str(path),
-        trouble,
-        owner,
-        bool(file_system.f_flag & os.ST_RDONLY),
-        file_system.f_bavail * file_system.f_frsize,
-        file_system.f_favail if file_system.f_files else None,
-    )
+    is_read_only = bool(file_system.f_flag & os.ST_RDONLY)
+    free_bytes = file_system.f_bavail * file_system.f_frsize
+    free_files = file_system.f_favail if file_system.f_files else None
+    return Folder(setting, str(path), trouble, owner, is_read_only, free_bytes, free_files)
 
 
 def _check_missing_folder(setting: str, path: Path) -> Folder | None:

@@ -34,9 +34,8 @@ def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator
 def selected_snapshot(snapshot: Snapshot, query: str, plugin_metrics: Mapping[str, Metric]) -> bytes:
     """Return the snapshot document of the requested devices. Raise BadQueryError if a device is unknown."""
     requested = parse_qs(query, keep_blank_values=True).get("device")
-    return snapshot_json.render(
-        snapshot, plugin_metrics, None if requested is None else frozenset(_select_device_ids(requested, snapshot, ()))
-    ).encode()
+    ids = None if requested is None else frozenset(_select_device_ids(requested, snapshot, ()))
+    return snapshot_json.render(snapshot, plugin_metrics, ids).encode()
 
 
 def _parse_parameters(query: str) -> Mapping[str, list[str]]:

@@ -58,7 +58,6 @@ def _wants_all_vendors(vendors: list[str] | None) -> bool:
     if vendors is None:
         return False
     if vendors != [_ALL_VENDORS]:
-        raise BadQueryError(
-            400, f"invalid `vendors` {quoted(','.join(vendors))}; use `vendors={_ALL_VENDORS}` or remove the parameter"
-        )
+        remedy = f"use `vendors={_ALL_VENDORS}` or remove the parameter"
+        raise BadQueryError(400, f"invalid `vendors` {quoted(','.join(vendors))}; {remedy}")
     return True

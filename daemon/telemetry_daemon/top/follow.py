@@ -146,7 +146,6 @@ class Follower(Feed):
             self._wake()
 
     def _send_due_requests(self, client: Client) -> None:
-        """Send the requests that are due, such as for a complete snapshot."""
         now, focus = time.monotonic(), self._focus
         pause = _INTERVAL_BY_VIEW.get(focus.view, _DEFAULT_INTERVAL) if self._has_stream else _INTERVAL_WITHOUT_STREAM
         if now - self._fetched_at >= pause:

@@ -99,9 +99,8 @@ def _set_versions_and_ciphers(context: ssl.SSLContext, config: TlsConfig, file: 
             context.minimum_version = _VERSIONS[config.min_version]
             context.maximum_version = _VERSIONS[config.max_version]
     except (ssl.SSLError, ValueError) as error:
-        raise WebConfigError(
-            f"{file}: tls_server_config: OpenSSL on this machine rejects the settings: {_openssl_reason(error)}"
-        ) from error
+        text = f"OpenSSL on this machine rejects the settings: {_openssl_reason(error)}"
+        raise WebConfigError(f"{file}: tls_server_config: {text}") from error
 
 
 def _load_certificate(context: ssl.SSLContext, config: TlsConfig, file: str) -> None:
@@ -115,9 +114,8 @@ def _load_certificate(context: ssl.SSLContext, config: TlsConfig, file: str) -> 
     except (ssl.SSLError, ValueError) as error:
         location = _pem_location(config.certificate, file)
         remedy = "use a PEM certificate and the key that belongs to it"
-        raise WebConfigError(
-            f"{location}: the certificate and the key cannot be used: {_openssl_reason(error)}; {remedy}"
-        ) from error
+        text = f"the certificate and the key cannot be used: {_openssl_reason(error)}"
+        raise WebConfigError(f"{location}: {text}; {remedy}") from error
 
 
 def _load_client_authorities(context: ssl.SSLContext, config: TlsConfig, file: str) -> None:
@@ -133,9 +131,8 @@ def _load_client_authorities(context: ssl.SSLContext, config: TlsConfig, file: s
         context.load_verify_locations(cadata=pem_bytes(config.client_ca).decode("ascii", "ignore"))
     except (ssl.SSLError, ValueError) as error:
         location = _pem_location(config.client_ca, file)
-        raise WebConfigError(
-            f"{location}: the client CA cannot be used: {_openssl_reason(error)}; use PEM certificates"
-        ) from error
+        text = f"the client CA cannot be used: {_openssl_reason(error)}; use PEM certificates"
+        raise WebConfigError(f"{location}: {text}") from error
 
 
 def _pem_location(pem: Pem, file: str) -> str:

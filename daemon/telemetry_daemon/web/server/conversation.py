@@ -139,15 +139,11 @@ def _split_target(target: str) -> tuple[str, str, str] | None:
         scheme, separator, remainder = target.partition("://")
         if not separator or scheme.lower() not in {"http", "https"}:
             return None
-        path_start = min(
-            (offset for offset in (remainder.find("/"), remainder.find("?")) if offset >= 0), default=len(remainder)
-        )
+        path_start = min((offset for offset in map(remainder.find, "/?") if offset >= 0), default=len(remainder))
         authority = remainder[:path_start].rpartition("@")[2]
         if not authority:
             return None
-        target = (
-            remainder[path_start:] if remainder[path_start : path_start + 1] == "/" else f"/{remainder[path_start:]}"
-        )
+        target = remainder[path_start:] if remainder[path_start:].startswith("/") else f"/{remainder[path_start:]}"
     path, _, query = target.partition("?")
     return authority, unquote(path), query
 

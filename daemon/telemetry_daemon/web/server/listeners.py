@@ -108,9 +108,8 @@ def _listen_unix(setting: str, path: str) -> Listener:
     try:
         return listen_on_unix_socket(setting, bind_unix_socket(Path(path)), path)
     except FileExistsError as error:
-        raise WebError(
-            f"cannot listen on {setting}: {error.strerror}; remove the file or choose another path"
-        ) from None
+        reason = f"{error.strerror}; remove the file or choose another path"
+        raise WebError(f"cannot listen on {setting}: {reason}") from None
 
 
 def listen_on_unix_socket(setting: str, unix_socket: socket.socket, path: str) -> Listener:
@@ -141,9 +140,8 @@ def _resolve(setting: str, address: TcpAddress) -> tuple[int, tuple[object, ...]
     try:
         entries = socket.getaddrinfo(host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
-        raise ListenError(
-            f"cannot listen on {setting}: the name {address.host!r} cannot be resolved; check it, or give an IP address"
-        ) from error
+        reason = f"the name {address.host!r} cannot be resolved; check it, or give an IP address"
+        raise ListenError(f"cannot listen on {setting}: {reason}") from error
     family, _, _, _, sockaddr = next((entry for entry in entries if entry[0] == socket.AF_INET), entries[0])
     return family, sockaddr
 
