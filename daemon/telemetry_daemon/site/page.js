@@ -1,7 +1,7 @@
 // The live page. Texts are inserted as text, never as markup.
 "use strict";
 
-// ---- Numbers with units, formatted as in human.py ----
+// ---- Numbers in words, as in human.py ----
 
 const ABSENT = "–";
 
@@ -49,7 +49,7 @@ const inWords = (value, metric) => BY_UNIT[unitOf(metric)](value);
 const utc = (time) => `${new Date(time * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 const secondsOf = (text) => Date.parse(text) / 1000;
 
-// ---- The last half hour: one number for each slot, NaN if there is none ----
+// ---- The last half hour: a number for each slot, NaN for a gap ----
 
 const greatest = (numbers) => numbers.reduce((a, b) => (b > a ? b : a), 0);
 
@@ -86,7 +86,7 @@ class Past {
     return true;
   }
 
-  /** Adds readings, and returns whether a slot has ended. */
+  /** Adds readings; returns whether a slot has ended. */
   add(time, devices, columns, rows) {
     const hasEnded = this.advance(this.slotAt(time)), newest = this.slots;
     rows.forEach((row, i) =>
@@ -146,7 +146,7 @@ function limitOf(index, metric) {
   return devices[index][keys[metric]] ?? null;
 }
 
-/** Returns the number at the upper edge of a drawing. */
+/** The number at the upper edge of a drawing. */
 function ceilingOf(index, metric) {
   if (["ratio", "throttled"].includes(unitOf(metric))) return 1;
   const limit = limitOf(index, metric);
@@ -157,7 +157,7 @@ const SEVERITIES = ["bad", "warning", "quiet", "good"], NEED_NOTHING = 2;
 const ageInWords = (seconds) => (seconds < 120 ? `${Math.round(seconds)} s` : seconds < 7200 ? `${Math.round(seconds / 60)} min`
   : `${Math.round(seconds / 3600)} h`);
 
-/** Returns the condition of a device, for an unread device with the age of its last reading. */
+/** The condition in words, for an unread device with the age of its last reading. */
 function conditionOf(index) {
   const { condition, up, last_read: lastRead } = devices[index];
   if (up !== null || !lastRead) return condition;
@@ -228,7 +228,7 @@ function setState(element, { word, severity }) {
   return element;
 }
 
-/** An element and its parts. `describe` shows the devices' state, `update` their readings, `draw` ended slots. */
+/** An element whose parts `describe` devices, `update` readings, and `draw` ended slots. */
 function view(element, parts, handlers = {}) {
   const callAll = (name) => () => {
     handlers[name]?.();
@@ -265,7 +265,7 @@ function reading(index, metric, tag, hasLimit = true) {
 
 const HEIGHT = 1000, MARGIN = 60;
 
-/** Returns the paths of a line and of the area below it, both interrupted at gaps. */
+/** A line and the area below it, both interrupted at gaps. */
 function paths(numbers, ceiling, step = 1) {
   let line = "", area = "", points = "", start = 0;
   const closeArea = (x) => {
@@ -447,7 +447,7 @@ function toolbar() {
   select.hidden = isSmall();
   search.hidden = devices.length < 2;
   const counts = make("div", { class: "counts" });
-  /** Returns a filter button for each condition of this severity. */
+  /** A filter button for each condition. */
   const chips = (severity, filter) => {
     const words = devices.filter((device) => device.condition.severity === severity).map((device) => device.condition.word);
     return [...new Set(words)].map((word) => {
@@ -469,7 +469,7 @@ function toolbar() {
 
 const tiles = (parts) => make("div", { class: parts.length > 4 ? "tiles" : "tiles few" }, ...elementsOf(parts));
 
-/** A cell for each device. The Tab key reaches one cell, the arrow keys reach the others. */
+/** The Tab key reaches one cell, the arrow keys the others. */
 function deviceMap(parts, metric) {
   const isLong = ["bytes", "hertz"].includes(unitOf(metric));
   const element = make("div", { id: "map", class: isLong ? "map long" : "map", role: "group", "aria-label": `Map of ${nameOf(metric)}` });
@@ -504,7 +504,7 @@ function moveInMap(event) {
 
 const TABLE_ROWS = 16, TABLE_PIXELS = 590;
 
-/** The devices as rows. Wide screens show several tables side by side. */
+/** Wide screens show several tables side by side. */
 function table() {
   const rows = devices.map((_, index) => row(index)), element = make("div", { class: "tables" });
   let shown = "";
@@ -541,7 +541,6 @@ function tableOf(rows, sort, isFirst) {
   return make("table", { class: "dense" }, make("thead", {}, make("tr", {}, ...headings)), make("tbody", {}, ...rows));
 }
 
-/** Calls `act`. If that rebuilds the focused element, the focus moves to the new element. */
 function keepingFocus(act) {
   const focused = document.activeElement, { device } = focused?.closest("[data-device]")?.dataset ?? {};
   const scope = focused?.closest("table") ? "table " : "";
@@ -574,7 +573,6 @@ function eventList(limit, id) {
   return view(element, [], { draw });
 }
 
-/** Brings the children into this order. */
 function reorder(element, children) {
   if (children.some((child, i) => element.children[i] !== child)) keepingFocus(() => element.replaceChildren(...children));
 }
@@ -688,7 +686,7 @@ function zoomTools(onChange) {
   return { element, choose, visible };
 }
 
-/** The charts of a device. All show the same slots, and the moment chosen by pointer or keys. */
+/** All charts show the same range, and the moment chosen by pointer or keys. */
 function charts(index, output, strip) {
   const { id } = devices[index];
   const plots = metrics().filter((metric) => metric !== "throttled").map((metric) => chart(index, metric));
@@ -772,8 +770,8 @@ function decimal(value) {
   return `${digits(value)} ${prefixes[0]}`;
 }
 
-/** Returns a function that shows a counter as a rate. Counts without a unit also keep their total. */
-function makeRateDisplay() {
+/** Shows counters as rates. Counts without a unit keep their total. */
+function makeRates() {
   const counters = new Map();
   return (line) => {
     const { total, taken, unit } = line.dataset, name = line.firstChild.textContent, words = line.querySelector("dd").firstChild;
@@ -790,7 +788,7 @@ function makeRateDisplay() {
 
 /** All readings in groups, with a search field. One line names the readings that are 0. */
 function readingList() {
-  const showRate = makeRateDisplay();
+  const showRate = makeRates();
   const search = make("input", { type: "search", placeholder: "Search readings", "aria-label": "Search readings" });
   const empty = make("p", { class: "empty" });
   const groups = GROUPS.map(([name]) => {
@@ -799,7 +797,7 @@ function readingList() {
   });
   const nameIn = (line) => line.firstChild.textContent;
   const valueIn = (line) => line.querySelector("dd").firstChild.data.trim();
-  // A line without a source is a fact, not a reading.
+  // Lines without a source are facts.
   const isZero = (line) => ZERO.test(valueIn(line)) && !SHOWN_ZEROS.test(nameIn(line)) && line.querySelector("small").textContent;
   const isUp = (line) => /^link up /.test(nameIn(line)) && valueIn(line) === "1";
   const applyFilter = () => {
@@ -956,9 +954,9 @@ function onReadings({ time, valid_seconds, host, values }) {
 // ---- The daemon ----
 
 const MAX_SILENCE_MS = 2300, CHECK_SECONDS = 2, PLAIN_PAUSE_MS = 5000, MAX_PAUSE_MS = 15000;
-const stream = { source: null, lastId: "", receivedAt: 0, pause: 1000, timer: 0, isChecking: false };
+const stream = { source: null, lastId: "", seenAt: 0, pause: 1000, timer: 0, isChecking: false };
 
-/** Returns the text of a response, or null if the daemon does not answer. */
+/** Returns null if the daemon does not answer. */
 const fetchText = (path, seconds = 30) =>
   fetch(`./${path}`, { cache: "no-store", signal: AbortSignal.timeout(1000 * seconds) })
     .then((answer) => (answer.ok ? answer.text() : null))
@@ -992,11 +990,11 @@ const HANDLERS = {
 function connect() {
   disconnect();
   const source = new EventSource(`./api/v1/events?${new URLSearchParams({ last_event_id: stream.lastId })}`);
-  Object.assign(stream, { source, receivedAt: performance.now() });
+  Object.assign(stream, { source, seenAt: performance.now() });
   for (const [name, handle] of Object.entries(HANDLERS))
     on(source, name, (event) => {
       if (source !== stream.source) return;
-      Object.assign(stream, { receivedAt: performance.now(), lastId: event.lastEventId, pause: 1000 });
+      Object.assign(stream, { seenAt: performance.now(), lastId: event.lastEventId, pause: 1000 });
       if (name === "state" || isLive) handle(JSON.parse(event.data));
     });
   source.onerror = async () => {
@@ -1040,7 +1038,7 @@ function showLost() {
 
 const reconnect = async () => ((await isAnswering()) ? connect() : showLost());
 
-/** Shows the page as the daemon renders it, because all streams are in use. */
+/** Shows the page without a stream, because all are in use. */
 async function showPlainPage() {
   stream.timer = setTimeout(connect, PLAIN_PAUSE_MS);
   const other = await pageAt("");
@@ -1059,12 +1057,12 @@ async function showPlainPage() {
 async function checkStream() {
   const now = performance.now(), { source } = stream;
   pageClasses.toggle("stale", now > live.until);
-  if (stream.isChecking || !source || now - stream.receivedAt < MAX_SILENCE_MS) return;
+  if (stream.isChecking || !source || now - stream.seenAt < MAX_SILENCE_MS) return;
   stream.isChecking = true;
   const answers = await isAnswering();
   stream.isChecking = false;
   if (source !== stream.source) return;
-  stream.receivedAt = performance.now();
+  stream.seenAt = performance.now();
   if (!answers) showLost();
   else if (now > live.until + MAX_PAUSE_MS) connect();
 }
@@ -1076,8 +1074,8 @@ addEventListener("resize", () => isLive && listView.describe());
 on(document, "visibilitychange", refresh);
 on(document, "click", (event) => {
   const anchor = event.target.closest("a"), device = anchor?.closest("[data-device]")?.dataset.device;
-  const isSkip = anchor?.matches(".skip"), isPageLink = isLive && (device || anchor?.matches("[data-back]"));
-  if (!(isSkip || isPageLink) || event.button || event.shiftKey || !isPlain(event)) return;
+  const isSkip = anchor?.matches(".skip"), isOurs = isLive && (device || anchor?.matches("[data-back]"));
+  if (!(isSkip || isOurs) || event.button || event.shiftKey || !isPlain(event)) return;
   event.preventDefault();
   if (isSkip) find("main").focus();
   else choose({ card: device ?? "" });
