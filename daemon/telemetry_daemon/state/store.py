@@ -49,9 +49,8 @@ class Store:
         self._clock = clock
         self._lock = threading.RLock()
         self.facts = NodeFacts(self._lock, self._drop_snapshot)
-        self._state = StoreState(
-            MergeState(identities=identities), slept=clock.suspended_seconds(), start_wall_time=clock.wall()
-        )
+        merge_state = MergeState(identities=identities)
+        self._state = StoreState(merge_state, slept=clock.suspended_seconds(), start_wall_time=clock.wall())
         self._state.boot_time = self._clock.boot_time()
         self._accumulator = accumulator
         self._attribution = attribution
