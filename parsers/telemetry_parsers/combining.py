@@ -129,7 +129,7 @@ def has_repeated_index(devices: Sequence[Device]) -> bool:
     return len(set(indices)) < len(indices)
 
 
-# The outcomes in order. A combined report has the best outcome of its reports.
+# From best to worst. A combined report has the best outcome of its reports.
 _BEST_FIRST = ("ok", "no_devices", "failed", "wrong_request", "not_mine")
 
 

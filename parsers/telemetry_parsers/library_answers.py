@@ -92,7 +92,7 @@ def _problem_by_source(item: Reading, source: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The fields answer to one poll."""
+    """The answer of a library to one poll."""
 
     node: dict[str, Plain]
     devices: list[Plain]
