@@ -13,7 +13,7 @@ from telemetry_parsers.text.lines import quote
 _PREFIX = "telemetry_host_"
 _MAX_NUMBER = 1e18
 # Maps each call to its metrics, in the order in which they are reported.
-_METRICS_BY_CALL: Mapping[str, tuple[str, ...]] = {
+_METRICS: Mapping[str, tuple[str, ...]] = {
     "cpu": ("cpu_utilization_ratio",),
     "memory": ("memory_used_bytes", "memory_total_bytes"),
     "load": ("load1", "load5", "load15"),
@@ -26,19 +26,17 @@ def parse(capture: Capture) -> Report:
     refusal = reader_failure(capture)
     if refusal is not None:
         return refusal
-    outputs = {output.name: output for output in capture.outputs if output.name in _METRICS_BY_CALL}
+    outputs = {output.name: output for output in capture.outputs if output.name in _METRICS}
     if not outputs:
-        return failed(
-            "not_understood", "host", f"the capture contains no answer to the calls {' '.join(_METRICS_BY_CALL)}"
-        )
+        return failed("not_understood", "host", f"the capture contains no answer to the calls {' '.join(_METRICS)}")
     problems: list[Problem] = []
     readings: list[Reading] = []
-    for call, keys in _METRICS_BY_CALL.items():
+    for call, keys in _METRICS.items():
         values = _parse_call(call, outputs.get(call), problems)
         readings.extend(reading(None, _PREFIX + key, values.get(key, Absent.NOT_REPORTED)) for key in keys)
     implausible = (item.metric for item in readings if item.value is Absent.IMPLAUSIBLE)
     problems += (Problem(metric.removeprefix(_PREFIX), f"{metric} is out of range") for metric in implausible)
-    unknown = [quote(output.name) or "unnamed" for output in capture.outputs if output.name not in _METRICS_BY_CALL]
+    unknown = [quote(output.name) or "unnamed" for output in capture.outputs if output.name not in _METRICS]
     return Report(readings=tuple(readings), problems=capped(problems), unknown_fields=tuple(unknown), form="data")
 
 
@@ -52,7 +50,7 @@ def _parse_call(call: str, output: Output | None, problems: list[Problem]) -> Ma
         return {}
     if not isinstance(output.data, dict):
         problems.append(Problem(call, f"{call} returned {type(output.data).__name__}, not an object"))
-        return dict.fromkeys(_METRICS_BY_CALL[call], Absent.NOT_UNDERSTOOD)
+        return dict.fromkeys(_METRICS[call], Absent.NOT_UNDERSTOOD)
     return _PARSERS[call](output.data, problems)
 
 
@@ -74,7 +72,7 @@ def _memory_values(data: Mapping[str, Plain], problems: list[Problem]) -> Mappin
 _PARSERS: Mapping[str, Callable[[Mapping[str, Plain], list[Problem]], Mapping[str, Value]]] = {
     "cpu": _cpu_values,
     "memory": _memory_values,
-    "load": lambda data, problems: {key: _read_number(data, key, problems) for key in _METRICS_BY_CALL["load"]},
+    "load": lambda data, problems: {key: _read_number(data, key, problems) for key in _METRICS["load"]},
     "uptime": lambda data, problems: {"uptime_seconds": _read_number(data, "seconds", problems)},
 }
 
@@ -94,9 +92,7 @@ def _read_number(data: Mapping[str, Plain], key: str, problems: list[Problem]) -
 PARSER = SourceParser(
     name="host",
     vendor="",
-    gives=tuple(_PREFIX + key for keys in _METRICS_BY_CALL.values() for key in keys),
-    polls=(
-        Poll("readings", Library("host", tuple(_METRICS_BY_CALL)), interval=5.0, deadline=2.0, lists_devices=False),
-    ),
+    gives=tuple(_PREFIX + key for keys in _METRICS.values() for key in keys),
+    polls=(Poll("readings", Library("host", tuple(_METRICS)), interval=5.0, deadline=2.0, lists_devices=False),),
     parse=parse,
 )

@@ -9,9 +9,9 @@ from types import MappingProxyType
 
 from telemetry_parsers.card_peaks import PeakRates, Rate
 
-# The columns with mean values. The case of headings differs between versions.
-_MEMORY_HEADING = "hbmbw"
-_DTYPES_BY_HEADING: Mapping[str, str] = MappingProxyType(
+# The headings of mean values, in lower case. Their case differs between versions. `_DTYPES` maps headings to types.
+_MEMORY = "hbmbw"
+_DTYPES: Mapping[str, str] = MappingProxyType(
     {
         "fp64flops": "fp64",
         "fp32flops": "fp32",
@@ -36,17 +36,11 @@ def measured_peak(lines: Iterable[str]) -> PeakRates:
     for heading, value in _measurements(lines):
         best[heading] = max(value, best.get(heading, value))
     if not best:
-        raise NoRooflineError(
-            f"this is not a roofline.csv: no positive number in {_MEMORY_HEADING.upper()} or MFMA…FLOPS"
-        )
+        raise NoRooflineError(f"this is not a roofline.csv: no positive number in {_MEMORY.upper()} or MFMA…FLOPS")
     rates = tuple(
-        Rate(dtype, float(round(best[heading] * _GIGA)), None)
-        for heading, dtype in _DTYPES_BY_HEADING.items()
-        if heading in best
+        Rate(dtype, float(round(best[heading] * _GIGA)), None) for heading, dtype in _DTYPES.items() if heading in best
     )
-    return PeakRates(
-        rates, float(round(best[_MEMORY_HEADING] * _GIGA)) if _MEMORY_HEADING in best else None, "measured"
-    )
+    return PeakRates(rates, float(round(best[_MEMORY] * _GIGA)) if _MEMORY in best else None, "measured")
 
 
 def _measurements(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
@@ -59,8 +53,7 @@ def _measurements(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
             yield from (
                 (heading, value)
                 for heading, cell in zip(headings, row, strict=True)
-                if (heading == _MEMORY_HEADING or heading in _DTYPES_BY_HEADING)
-                and (value := _positive_number(cell)) is not None
+                if (heading == _MEMORY or heading in _DTYPES) and (value := _positive_number(cell)) is not None
             )
     except csv.Error as error:
         raise NoRooflineError(f"this is not a roofline.csv: {error}") from error
