@@ -273,7 +273,6 @@ def _open_inbox(path: Path, find_problem: Callable[[PathStep], str]) -> tuple[in
 
 
 def _public_folder_problem(step: PathStep) -> str:
-    """Return why users cannot safely share this folder, or "" if they can."""
     if not step.is_ours:
         return f"{step.path} belongs to user {step.status.st_uid}: chown root {step.path}"
     if step.is_shared(groups=()) and not step.is_sticky:

@@ -29,7 +29,7 @@ _GROUPS = Path("/etc/group")
 _MAX_FILE_BYTES = 64 << 20
 # Linux distributions give these user IDs to people, and other IDs to services.
 _USER_IDS = (range(1000, 60_000), range(65_536, 1 << 32))
-_LOGIN_VARIABLES = ("USER", "LOGNAME", "SUDO_USER")
+_LOGINS = ("USER", "LOGNAME", "SUDO_USER")
 
 
 class Mask:
@@ -83,11 +83,11 @@ class Mask:
             return self._mask_capture(capture)
 
     def _mask_capture(self, capture: Capture) -> Capture:
-        failure = capture.failure
+        failure, calls = capture.failure, capture.request.calls if isinstance(capture.request, Library) else ()
         return replace(
             capture,
             request=self._mask_request(capture.request),
-            outputs=tuple(self._mask_output(output, _library_calls(capture.request)) for output in capture.outputs),
+            outputs=tuple(self._mask_output(output, calls) for output in capture.outputs),
             failure=None if failure is None else replace(failure, text=self._mask_text(failure.text)),
         )
 
@@ -132,11 +132,9 @@ class Mask:
     def _mask_plain(self, value: Plain, treatment: Treatment | None) -> Plain:
         if isinstance(value, dict):
             # The name of a job is not the name of a person.
-            inherited_treatment = treatment if treatment == "names" and value.get("kind") != "job" else None
+            outer = treatment if treatment == "names" and value.get("kind") != "job" else None
             return {
-                self._mask_text(key): item
-                if key == _BASE64
-                else self._mask_plain(item, treatment_of_key(key) or inherited_treatment)
+                self._mask_text(key): item if key == _BASE64 else self._mask_plain(item, treatment_of_key(key) or outer)
                 for key, item in value.items()
             }
         if isinstance(value, list):
@@ -158,10 +156,6 @@ class Mask:
             yield self._stand_in_by_kind[secret.kind](text[secret.start : secret.end])
             end = secret.end
         yield text[end:]
-
-
-def _library_calls(request: Request) -> Collection[str]:
-    return request.calls if isinstance(request, Library) else ()
 
 
 def _address_like_versions(report: Report) -> Iterator[str]:
@@ -189,11 +183,7 @@ def local_names(
     """Return this node's host, user and group names."""
     hostname = os.uname().nodename
     host_names = (hostname, *(name for line in _lines(hosts) for name in line.partition("#")[0].split()[1:]))
-    people = (
-        *_people_names(_lines(users)),
-        *_people_names(_lines(groups)),
-        *(environment.get(name, "") for name in _LOGIN_VARIABLES),
-    )
+    people = (*_people(_lines(users)), *_people(_lines(groups)), *(environment.get(name, "") for name in _LOGINS))
     return frozenset((*host_names, *(name.partition(".")[0] for name in host_names), *people)) - {""}
 
 
@@ -204,7 +194,7 @@ def _lines(path: Path) -> list[str]:
         return []
 
 
-def _people_names(lines: list[str]) -> Iterator[str]:
+def _people(lines: list[str]) -> Iterator[str]:
     for line in lines:
         name, *fields = line.split(":")
         if len(fields) > 1 and fields[1].isdecimal() and any(int(fields[1][:10]) in id_range for id_range in _USER_IDS):

@@ -126,7 +126,9 @@ def _search(text: str, identities: KnownIdentities, key_treatment: Treatment | N
     if key_treatment == "each" and is_identifying(text):
         search.examine([(0, len(text), key_treatment)])
     search.examine(
-        (start, end, treatment) for start, end, treatment in _identity_cells(text) if is_identifying(text[start:end])
+        (start, end, treatment)
+        for start, end, treatment in _cells_under_identity_headings(text)
+        if is_identifying(text[start:end])
     )
     lower_text = text.lower()
     for shape in SHAPES:
@@ -201,8 +203,7 @@ class _HeadingRow:
     treatment_by_column: dict[int, Treatment]
 
 
-def _identity_cells(text: str) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the spans of table cells that are below headings of identities, such as `Serial Number`."""
+def _cells_under_identity_headings(text: str) -> Iterator[tuple[int, int, Treatment]]:
     heading_row: _HeadingRow | None = None
     name_columns: list[tuple[int, int]] = []
     line_start = 0
@@ -223,7 +224,6 @@ def _name_columns(line: str) -> list[tuple[int, int]]:
 
 
 def _is_name_heading(word: str) -> bool:
-    """Return whether a column with this heading, such as `Node`, contains names."""
     return word == "Node" or (word.isalpha() and treatment_of_key(word) == "names")
 
 

@@ -121,7 +121,6 @@ def _is_numeric_id(match: re.Match[str]) -> bool:
 
 
 def _is_address_not_version(match: re.Match[str]) -> bool:
-    """Return whether four numbers with dots are a machine's IP address and not a version."""
     value = match["value"]
     if not is_address(value):
         return False
@@ -131,8 +130,7 @@ def _is_address_not_version(match: re.Match[str]) -> bool:
     return _VERSION_BEFORE.search(text_before) is None or is_private(value)
 
 
-def _has_many_digits(match: re.Match[str]) -> bool:
-    """Return whether a hexadecimal number is long and varied enough for an identity."""
+def _is_long_and_varied(match: re.Match[str]) -> bool:
     digits = match["value"].lower().removeprefix("0x").lstrip("0")
     return len(digits) > 8 and len(set(digits)) > 2  # eight digits may be a 32-bit word
 
@@ -147,17 +145,14 @@ def _is_base64(match: re.Match[str]) -> bool:
 def _is_uuid_beginning(match: re.Match[str]) -> bool:
     """Return whether the match is the beginning of a UUID and not two numbers."""
     head = match["value"].partition("-")[0]
-    return (head.isupper() and head.isalpha()) or (
-        _has_nonzero_hex_digit(match) and not head.isdigit() and not head.isalpha()
-    )
+    return (head.isupper() and head.isalpha()) or (_is_nonzero(match) and not head.isdigit() and not head.isalpha())
 
 
-def _has_nonzero_hex_digit(match: re.Match[str]) -> bool:
+def _is_nonzero(match: re.Match[str]) -> bool:
     return any(character in "123456789abcdefABCDEF" for character in match["value"])
 
 
 def _is_measured_value(match: re.Match[str]) -> bool:
-    """Return whether the number follows the key of a measurement, such as `bytes`."""
     return _MEASURE_BEFORE.search(match.string[max(0, match.start() - 80) : match.start()]) is not None
 
 
@@ -200,7 +195,7 @@ SHAPES = (*(replace(shape, required_words=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS))
     (rf"(?i:(?:{_SERIALS})[ \t#]+)(?P<value>[\w:.-]+)", "each", _is_numeric_id),
     (rf"(?i:(?:{_SHORT_OR_SERIAL}){_TO_VALUE})(?P<value>[\w-]+)", "whole", _is_long_number),
     # These values have a recognizable shape and need no key.
-    (rf"(?P<value>(?:\b[A-Z]{{2,4}}-)?{_UUID})", "whole", _has_nonzero_hex_digit),
+    (rf"(?P<value>(?:\b[A-Z]{{2,4}}-)?{_UUID})", "whole", _is_nonzero),
     (rf"(?<![0-9a-zA-Z_-])(?P<value>(?:[A-Z]{{2,4}}-)?{_HEX}{{8}}(?:-{_HEX}{{4}}){{1,3}}(?:-{_HEX}{{1,12}})?)(?![0-9a-zA-Z-])", "whole", _is_uuid_beginning),
     # A runtime's name precedes the ID of a container or pod: `cri-containerd-ID.scope`.
     (rf"(?<![0-9a-zA-Z])(?:{_RUNTIMES})[-:](?P<value>[0-9a-f]{{64}})(?![0-9a-zA-Z])", "whole"),
@@ -210,17 +205,17 @@ SHAPES = (*(replace(shape, required_words=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS))
     (r"(?<![0-9a-zA-Z])(?:job|step|task)_(?P<value>[0-9]{1,20})(?![0-9a-zA-Z])", "keep"),
     (r"(?<![\w])(?:slurm|pbs|flux|job)-(?P<value>[0-9]{1,20})(?=[.\[])", "keep"),
     (r"(?:^|/|pbs-)[0-9]{1,20}(?:\[[0-9]{0,9}\])?\.(?P<value>[A-Za-z][\w-]{0,60}(?:\.[\w-]{1,60}){0,8}?)(?=$|/|\.json$)", "names"),
-    (r"(?<![\w])s(?P<value>[0-9A-HJKMNP-TV-Z]{13})(?![\w])", "whole", _has_nonzero_hex_digit),
+    (r"(?<![\w])s(?P<value>[0-9A-HJKMNP-TV-Z]{13})(?![\w])", "whole", _is_nonzero),
     (r"(?<![\w])[fƒ](?P<value>[1-9A-HJ-NP-Za-km-z]{5,12})(?![\w])", "whole", lambda match: looks_like_identity(f"f{match['value']}")),
     (r"(?<![0-9a-zA-Z])shell-[0-9]{1,9}-(?P<value>[^/.\s]{1,60})\.service", "odd"),
-    (rf"(?<![0-9a-zA-Z])(?P<value>[A-Z]{{2,4}}-{_HEX}{{8,32}})(?![0-9a-zA-Z])", "whole", _has_nonzero_hex_digit),
-    (rf"(?<![:-])(?P<value>{_HEX}{{2}}(?:([:-]){_HEX}{{2}})(?:\2{_HEX}{{2}}){{4,18}})", "whole", _has_nonzero_hex_digit),
-    (rf"(?<![0-9a-fA-F.])(?P<value>{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}})(?![0-9a-zA-Z])", "whole", _has_nonzero_hex_digit),
-    (rf"(?<![0-9a-fA-F:])(?P<value>{_HEX}{{4}}(?::{_HEX}{{4}}){{3}})(?![0-9a-zA-Z:])", "whole", _has_nonzero_hex_digit),
+    (rf"(?<![0-9a-zA-Z])(?P<value>[A-Z]{{2,4}}-{_HEX}{{8,32}})(?![0-9a-zA-Z])", "whole", _is_nonzero),
+    (rf"(?<![:-])(?P<value>{_HEX}{{2}}(?:([:-]){_HEX}{{2}})(?:\2{_HEX}{{2}}){{4,18}})", "whole", _is_nonzero),
+    (rf"(?<![0-9a-fA-F.])(?P<value>{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}})(?![0-9a-zA-Z])", "whole", _is_nonzero),
+    (rf"(?<![0-9a-fA-F:])(?P<value>{_HEX}{{4}}(?::{_HEX}{{4}}){{3}})(?![0-9a-zA-Z:])", "whole", _is_nonzero),
     (r"(?<![0-9a-zA-Z:.])(?P<value>[0-9a-fA-F:]{0,39}:[0-9a-fA-F:]{0,39}:(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}))(?![0-9a-zA-Z])", "address", lambda match: is_address(match["value"])),
     (r"(?<![0-9.])(?P<value>[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?![0-9]|\.[0-9])", "address", _is_address_not_version),
     (r"(?<![\w/+.-])(?P<value>[A-Za-z0-9+/]{32,}={0,2})", "whole", _is_base64),
-    (rf"(?P<value>0[xX]{_HEX}+)", "whole", _has_many_digits),
+    (rf"(?P<value>0[xX]{_HEX}+)", "whole", _is_long_and_varied),
     (rf"(?<![0-9a-zA-Z])(?P<value>0[xX]{_HEX}+)(?![0-9a-zA-Z])", "keep"),
     # Part numbers, versions and measured values look similar, but identify nothing.
     (r"(?<![\w-])(?P<value>[1-9][0-9]{2}-[0-9A-Z]{3,9}-[0-9A-Z]{2,4}(?:-[0-9]{3})?)(?![\w-])", "keep"),
@@ -267,21 +262,15 @@ FIRST_SHAPES = _shapes(
         for prefix, characters, min_length in TOKENS
     ),
     (r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?P<value>[\\\sA-Za-z0-9+/=]{16,8000})", "each"),
-    (
-        rf"(?<![0-9a-zA-Z])MIG-(?P<value>GPU-{_UUID})/[0-9]{{1,2}}/[0-9]{{1,2}}(?![\w/])",
-        "whole",
-        _has_nonzero_hex_digit,
-    ),
+    (rf"(?<![0-9a-zA-Z])MIG-(?P<value>GPU-{_UUID})/[0-9]{{1,2}}/[0-9]{{1,2}}(?![\w/])", "whole", _is_nonzero),
 )
 
-_TREATMENTS_BY_KEY: tuple[tuple[str, Treatment], ...] = (
+_KEY_TREATMENTS: tuple[tuple[str, Treatment], ...] = (
     (_SECRETS, "each"),
     (rf"{_SERIALS}|v?die[ _-]?id", "each"),
     (rf"{_NAMES}|{_COMMANDS}|processes|partition|cluster[ _-]?name", "names"),
 )
-_KEY_PATTERNS = tuple(
-    (re.compile(rf"(?:{keys})\Z", re.IGNORECASE), treatment) for keys, treatment in _TREATMENTS_BY_KEY
-)
+_KEY_PATTERNS = tuple((re.compile(rf"(?:{keys})\Z", re.IGNORECASE), treatment) for keys, treatment in _KEY_TREATMENTS)
 _MAX_KEY_LENGTH = 60
 
 

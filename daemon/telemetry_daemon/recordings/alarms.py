@@ -163,10 +163,7 @@ def _indices_by_metric(shape: Shape) -> Positions:
 @lru_cache(maxsize=_MAX_SHAPES)
 def _fault_indices(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, int], ...]], ...]:
     indices_by_cause = (
-        (
-            cause,
-            tuple((key, index) for key, index in shape.indices.items() if key[0] == metric and label.fullmatch(key[1])),
-        )
+        (cause, tuple((key, i) for key, i in shape.indices.items() if key[0] == metric and label.fullmatch(key[1])))
         for cause, metric, label in _CAUSES
     )
     return tuple((cause, indices) for cause, indices in indices_by_cause if indices)

@@ -59,7 +59,7 @@ class FlightRecorder:
         self._lock = threading.Lock()
         self._write_lock = threading.Lock()
         self._pending: _PendingFile | None = None
-        self._last_written: _PendingFile | None = None
+        self._written: _PendingFile | None = None
         self._timer: threading.Timer | None = None
         self._wake_time = math.inf
         self._changes = ChangeLog()
@@ -97,13 +97,9 @@ class FlightRecorder:
             self._set_pending(file)
         elif counted is not None:
             self._set_pending(_PendingFile(name, now, now + SETTLE_SECONDS, counted))
-        elif (
-            self._pending is None
-            and self._last_written is not None
-            and now < self._last_written.start + REWRITE_SECONDS
-        ):
-            due = max(self._last_written.start + REWRITE_SECONDS, now + SETTLE_SECONDS)
-            self._set_pending(replace(self._last_written, due=due, is_rewrite=True))
+        elif self._pending is None and self._written is not None and now < self._written.start + REWRITE_SECONDS:
+            due = max(self._written.start + REWRITE_SECONDS, now + SETTLE_SECONDS)
+            self._set_pending(replace(self._written, due=due, is_rewrite=True))
 
     def _set_pending(self, pending: _PendingFile) -> None:
         if pending.due < self._wake_time and not self._schedule_wake(pending.due) and self._timer is None:
@@ -139,7 +135,7 @@ class FlightRecorder:
             if pending is None or (pending.due > self._clock.monotonic() and self._schedule_wake(pending.due)):
                 return
             self._pending = None
-            self._last_written = None if pending.is_rewrite else pending
+            self._written = None if pending.is_rewrite else pending
         self._write_file(pending, _MAX_WRITE_SECONDS)
 
     def _write_file(self, pending: _PendingFile, seconds: float) -> None:

@@ -208,7 +208,7 @@ def _clock_hertz(card: CardState, domain: str) -> float:
     return _MHZ * min(low + _CLOCK_STEP_MHZ * steps, high)
 
 
-def _values_by_throttle_reason(demo: Demo, power: float, heat: float) -> SimulatedValue:
+def _by_throttle_reason(demo: Demo, power: float, heat: float) -> SimulatedValue:
     return dict(zip(demo.throttle, (float(power), float(heat)), strict=True))
 
 
@@ -226,7 +226,7 @@ def _volts(card: CardState) -> SimulatedValue:
     return {"core": round(low + (high - low) * card.clock_share, 3)}
 
 
-def _state_values(states: tuple[str, ...], current_state: str) -> SimulatedValue:
+def _one_hot(states: tuple[str, ...], current_state: str) -> SimulatedValue:
     return {state: float(state == current_state) for state in states}
 
 
@@ -278,14 +278,12 @@ VALUE_FUNCTIONS: Mapping[str, Callable[[CardState], SimulatedValue]] = {
     },
     "clock_hertz": lambda card: {domain: _clock_hertz(card, domain) for domain in card.demo.domains},
     "clock_max_hertz": lambda card: {domain: _MHZ * _mhz_range(card, domain)[1] for domain in card.demo.domains},
-    "throttled": lambda card: _values_by_throttle_reason(card.demo, card.is_capped, card.is_hot),
-    "throttled_seconds_total": lambda card: _values_by_throttle_reason(
-        card.demo, card.capped_seconds, card.hot_seconds
-    ),
+    "throttled": lambda card: _by_throttle_reason(card.demo, card.is_capped, card.is_hot),
+    "throttled_seconds_total": lambda card: _by_throttle_reason(card.demo, card.capped_seconds, card.hot_seconds),
     "voltage_volts": _volts,
     "performance_state": lambda card: 0.0 if card.clock_share else 8.0,
     "event_watch": lambda card: 1.0,  # noqa: ARG005  # called like the other functions
-    "performance_level": lambda _: _state_values(_PERFORMANCE_LEVELS, "auto"),
+    "performance_level": lambda _: _one_hot(_PERFORMANCE_LEVELS, "auto"),
     "fan_ratio": lambda card: round(min(max((card.die_celsius - 20.0) / 70.0, 0.2), 1.0), 2),
     "pcie_link_generation": lambda card: float(card.model.pcie_generation),
     "pcie_link_generation_max": lambda card: float(card.model.pcie_generation),
@@ -324,8 +322,8 @@ VALUE_FUNCTIONS: Mapping[str, Callable[[CardState], SimulatedValue]] = {
     },
     "row_remap_pending": lambda card: float(card.uncorrected_errors > 0),
     "row_remap_failed": lambda _: 0.0,
-    "recovery_action": lambda card: _state_values(RECOVERY_ACTIONS, "reset" if _needs_reset(card) else "none"),
-    "health": lambda card: _state_values(
+    "recovery_action": lambda card: _one_hot(RECOVERY_ACTIONS, "reset" if _needs_reset(card) else "none"),
+    "health": lambda card: _one_hot(
         HEALTH_STATES, "alarm" if _needs_reset(card) else "warning" if card.is_hot else "ok"
     ),
     "compute_units": lambda card: float(card.model.compute_units),

@@ -46,10 +46,10 @@ class DemoNode(Node):
             groups, staged_faults = parse_demo(text), parse_faults(faults or "")
         except DemoError as error:
             raise CommandError(str(error)) from None
-        self._seconds_behind = past_seconds
+        self._lag = past_seconds
         past_clock = Clock(
-            lambda: clock.monotonic() - self._seconds_behind,
-            lambda: clock.wall() - self._seconds_behind,
+            lambda: clock.monotonic() - self._lag,
+            lambda: clock.wall() - self._lag,
             clock.suspended_seconds,
         )
         super().__init__(ParserSet(), past_clock)
@@ -97,8 +97,8 @@ class DemoNode(Node):
         polls = [(source, poll) for source in simulated for poll in source.parser.polls]
         card_count = sum(self._count_by_vendor.values())
         slots_per_poll = min(max(_MIN_SLOTS_PER_POLL, card_count // _CARDS_PER_SLOT), _MAX_SLOTS_PER_POLL)
-        for slots_left in range(int(self._seconds_behind / SLOT_SECONDS), 0, -1):
-            self._seconds_behind = SLOT_SECONDS * slots_left
+        for slots_left in range(int(self._lag / SLOT_SECONDS), 0, -1):
+            self._lag = SLOT_SECONDS * slots_left
             for source, poll in polls:
                 if slots_left == 1 or (
                     slots_left % slots_per_poll == 0 and (poll.lists_devices or not source.parser.vendor)
@@ -107,7 +107,7 @@ class DemoNode(Node):
                     interval = SLOT_SECONDS * slots_per_poll
                     store.put(source.name, poll, outcome.capture, outcome.report, outcome.result, interval)
             history.end_slots(store.snapshot)
-        self._seconds_behind = 0.0
+        self._lag = 0.0
 
     def pci_counts(self) -> dict[str, int]:
         """Return the number of simulated cards by vendor, including lost cards."""

@@ -163,15 +163,14 @@ def parse(capture: Capture) -> Report:
     """Return the report in a capture, or a failed report if the capture's data is invalid."""
     try:
         capture_data = from_plain(_CaptureData, capture.outputs[0].data if capture.outputs else None)
-        _check_data(capture_data)
+        _raise_if_invalid(capture_data)
         readings = tuple(_readings(capture_data.values))
     except ValueError as error:
         return Report(outcome="failed", reason="not_understood", problems=(Problem(capture.poll, str(error)),))
     return replace(capture_data.report, readings=readings)
 
 
-def _check_data(capture_data: _CaptureData) -> None:
-    """Raise CodecError if the data has unknown metrics or devices."""
+def _raise_if_invalid(capture_data: _CaptureData) -> None:
     report, indices = capture_data.report, range(len(capture_data.report.devices))
     if len(capture_data.values) != len(indices) or any(values.keys() - BY_KEY for values in capture_data.values):
         raise CodecError("values", "expected only known metrics, in one map for each device")

@@ -74,9 +74,9 @@ class Ledger:
             card.add_event(self._to_monotonic(event.wall_time), event.code)
 
     def update(
-        self, devices: Sequence[MergedDevice], now: float, wall_time: float, ended_claims: Iterable[Claim] = ()
+        self, devices: Sequence[MergedDevice], now: float, wall_time: float, ended: Iterable[Claim] = ()
     ) -> None:
-        """Update the owners of the cards, and end the runs of owners with ended claims."""
+        """Update the owners of the cards. `ended` contains the claims of owners that have finished."""
         self._now, self._wall_time = now, wall_time
         if self._start_time == -math.inf:
             self._restore()
@@ -87,11 +87,11 @@ class Ledger:
         if len(present_ids) < len(self._devices):
             for device_id in self._devices.keys() - present_ids:
                 self._remove_card(device_id)
-        for claim in ended_claims:
+        for claim in ended:
             self._end_run(claim, devices)
         self._complete_waiting_entries()
         if now - self._day_start >= _DAY_SECONDS:
-            self._end_day()
+            self._complete_unallocated_day()
 
     def update_totals_by_owner(self, device_id: str) -> dict[OwnerKey, Totals]:
         """Update the totals of a card's current owners, and return them by owner."""
@@ -350,8 +350,7 @@ class Ledger:
         entry.is_completed = True
         self._completed_records.append(entry.to_record(self._hostname, {}))
 
-    def _end_day(self) -> None:
-        """Complete the daily record of unallocated use."""
+    def _complete_unallocated_day(self) -> None:
         max_report_delay = self._max_report_delay(self._unallocated)
         for device_id, card in self._cards.items():
             self._add_tallies(device_id, card.settle(self._now - max_report_delay))

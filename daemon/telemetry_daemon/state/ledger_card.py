@@ -10,15 +10,7 @@ from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
 
 from telemetry_daemon.state.accumulate import MAX_GAP_INTERVALS, CurveSegment, Integral
-from telemetry_daemon.state.tally import (
-    SEGMENT_LENGTH,
-    Tallies,
-    Tally,
-    Timeline,
-    add_integral,
-    add_seconds,
-    add_segments,
-)
+from telemetry_daemon.state.tally import SEGMENT_SIZE, Tallies, Tally, Timeline, add_integral, add_seconds, add_segments
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent
@@ -194,14 +186,14 @@ class LedgerCard(Generic[_Holder]):
             add_seconds(tallies, self._timeline, self.unallocated, self._settled_until, end)
             self._settled_until = end
         for metric, curve in self._curves.items():
-            starts = range(0, len(curve), SEGMENT_LENGTH)
+            starts = range(0, len(curve), SEGMENT_SIZE)
             count = next((start for start in starts if curve[start + 1] > until), len(curve))
             add_segments(tallies, self._timeline, self.unallocated, metric, curve[:count])
             del curve[:count]
             if curve and curve[0] < end:
-                before, after = CurveSegment(*curve[:SEGMENT_LENGTH]).split(end)
+                before, after = CurveSegment(*curve[:SEGMENT_SIZE]).split(end)
                 add_integral(tallies, self._timeline, self.unallocated, metric, before)
-                curve[:SEGMENT_LENGTH] = array("d", after)
+                curve[:SEGMENT_SIZE] = array("d", after)
         unsettled = [event for event in self._events if event[0] > until]
         self._count_events(tallies, [event for event in self._events if event[0] <= until])
         self._events = unsettled

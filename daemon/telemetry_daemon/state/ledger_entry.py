@@ -28,7 +28,7 @@ from telemetry_parsers.ownership import Allocation, Owner
 BUSY, THROTTLED = "utilization_ratio", "throttled"
 _ENERGY = (ENERGY_COUNTED, ENERGY_ESTIMATED)
 # Records have separate fields for these metrics.
-_METRICS_WITH_FIELDS = frozenset({THROTTLED, *_ENERGY})
+_FIELD_METRICS = frozenset({THROTTLED, *_ENERGY})
 MAX_GAPS = 16
 # Sources report the time of a hook with different precision.
 START_TOLERANCE_SECONDS = 1.0
@@ -224,7 +224,7 @@ def _to_card_share(card_use: CardUse, unsettled: Tally) -> CardShare:
         {
             metric: _to_reading_summary(metric_sum)
             for metric, metric_sum in sums.items()
-            if metric not in _METRICS_WITH_FIELDS
+            if metric not in _FIELD_METRICS
         },
         {clean(code)[: bounds.MAX_NAME_LENGTH]: count for code, count in sorted(tally.events.items())},
         _energy_source(sums),

@@ -277,7 +277,6 @@ class Store:
         return self._clock.suspended_seconds() - self._state.slept >= MIN_SLEEP_SECONDS
 
     def _drop_reports_after_sleep(self) -> None:
-        """Drop all reports if the machine was suspended."""
         if not self._has_slept():
             return
         state = self._state
@@ -288,7 +287,6 @@ class Store:
         self._merged = self._snapshot = None
 
     def _merge_or_reuse(self, *, is_reusable: bool) -> MergedNode:
-        """Merge the reports, or reuse the previous result if `is_reusable`."""
         if not is_reusable or self._merged is None or self._merged_with_owners is None:
             return self._merge(self._clock.monotonic())
         self._snapshot = None

@@ -17,7 +17,7 @@ _Holder = TypeVar("_Holder")
 # Because of rounding, shares may add up to slightly more than 1.
 _WHOLE_SHARE = 1.0 + 1e-9
 # Arrays store each segment as four numbers: begin, end, value at begin, value at end.
-SEGMENT_LENGTH = 4
+SEGMENT_SIZE = 4
 
 
 class Timeline(Generic[_Holder]):
@@ -168,22 +168,22 @@ def add_segments(
         span_begin, span_end, shares = timeline.span_at(curve[index])
         end_index = index
         while end_index < len(curve) and curve[end_index] >= span_begin and curve[end_index + 1] < span_end:
-            end_index += SEGMENT_LENGTH
+            end_index += SEGMENT_SIZE
         if end_index > index:
             _add_whole_segments(tallies, _with_unallocated(shares, unallocated), metric, curve[index:end_index])
             index = end_index
         else:
-            _add_divided_segment(tallies, timeline, unallocated, metric, curve[index : index + SEGMENT_LENGTH])
-            index += SEGMENT_LENGTH
+            _add_divided_segment(tallies, timeline, unallocated, metric, curve[index : index + SEGMENT_SIZE])
+            index += SEGMENT_SIZE
 
 
 def _add_whole_segments(
     tallies: Tallies[_Holder], shares: list[tuple[_Holder, float]], metric: str, curve: array[float]
 ) -> None:
-    end_values = curve[3::SEGMENT_LENGTH]
-    durations = list(map(sub, curve[1::SEGMENT_LENGTH], curve[::SEGMENT_LENGTH]))
+    end_values = curve[3::SEGMENT_SIZE]
+    durations = list(map(sub, curve[1::SEGMENT_SIZE], curve[::SEGMENT_SIZE]))
     seconds = sum(durations)
-    integral = sum(map(mul, durations, map(add, curve[2::SEGMENT_LENGTH], end_values))) / 2.0
+    integral = sum(map(mul, durations, map(add, curve[2::SEGMENT_SIZE], end_values))) / 2.0
     peak = max(end_values)
     for holder, share in shares:
         tallies[holder].sums[metric].add(MetricSum(share * seconds, share * integral, peak))
