@@ -34,6 +34,7 @@ _USE_TEXTS: Mapping[tuple[bool, bool | None], str] = {
     (False, None): "not allocated",
 }
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
+SHARED_WITH_HOST = "shared with host"
 
 
 def number_text(value: float) -> str:
@@ -153,8 +154,6 @@ _UNIT_FORMATS: Mapping[str, Callable[[float], str]] = {
     "hertz": hertz,
     "seconds": seconds,
 }
-
-
 # Maps a suffix of metric names to the function that formats the values.
 _SUFFIX_FORMATS: Mapping[str, Callable[[float], str]] = {
     "_timestamp_seconds": utc,
@@ -165,18 +164,15 @@ _SUFFIX_FORMATS: Mapping[str, Callable[[float], str]] = {
 
 def value_text(value: float, metric: Metric) -> str:
     """Format a value of the metric with its unit."""
-    format_by_suffix = next(
-        (function for suffix, function in _SUFFIX_FORMATS.items() if metric.name.endswith(suffix)), None
-    )
-    return (format_by_suffix or _UNIT_FORMATS.get(metric.unit, number_text))(value)
+    formats_by_name = (function for suffix, function in _SUFFIX_FORMATS.items() if metric.name.endswith(suffix))
+    return next(formats_by_name, _UNIT_FORMATS.get(metric.unit, number_text))(value)
 
 
 def metric_name(metric: Metric) -> str:
     """Return the metric's name in words. The unit is omitted, unless another metric then has the same name."""
-    short_name = _key_without_unit(metric)
-    return (
-        (short_name if _SHORT_NAME_COUNTS[short_name] < 2 else f"{short_name} {metric.unit}").replace("_", " ").rstrip()
-    )
+    name = _key_without_unit(metric)
+    unique_name = name if _SHORT_NAME_COUNTS[name] < 2 else f"{name} {metric.unit}"
+    return unique_name.replace("_", " ").rstrip()
 
 
 def _key_without_unit(metric: Metric) -> str:
@@ -186,7 +182,6 @@ def _key_without_unit(metric: Metric) -> str:
     return key.removesuffix("_" + metric.unit) if metric.unit else key
 
 
-SHARED_WITH_HOST = "shared with host"
 # Without their units, `memory_used_bytes` and `memory_used_ratio` would have the same name.
 _SHORT_NAME_COUNTS = Counter(_key_without_unit(metric) for metric in CATALOGUE if metric.scope == "device")
 

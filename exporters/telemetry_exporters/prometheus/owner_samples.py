@@ -20,6 +20,8 @@ _ALLOCATION_ATTRIBUTES: Mapping[str, str] = {
 }
 _LABELS = OWNER_LABELS["accelerator_allocation_seconds_total"]
 _LABEL_ATTRIBUTES: Mapping[str, str] = {"owner_kind": "kind", "owner": "name"}
+_MAX_PROCESSES = 16
+_PROCESS_METRIC = "process_memory_bytes"
 
 
 def owner_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
@@ -41,10 +43,6 @@ def owner_labels(allocation: Allocation) -> Labels:
     """Return the labels that identify an owner. Empty labels are omitted."""
     texts = ((label, getattr(allocation.owner, _LABEL_ATTRIBUTES.get(label, label))) for label in _LABELS)
     return tuple((label, text) for label, text in texts if text)
-
-
-_MAX_PROCESSES = 16
-_PROCESS_METRIC = "process_memory_bytes"
 
 
 def process_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:

@@ -15,6 +15,10 @@ from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading,
 
 # (name, formatted value, note). A note is the value's source, or the reason why the value is absent.
 Line = tuple[str, str, str]
+_PROCESS_HEADINGS = ("DEVICE", "PID", "USER", "MEMORY", "UTIL", "RUNS FOR", "OWNER", "NAME", "COMMAND LINE")
+_NUMBER_HEADINGS = frozenset({"PID", "MEMORY", "UTIL", "RUNS FOR"})
+# These columns are omitted if all cells are empty.
+_OPTIONAL_HEADINGS = frozenset({"USER", "UTIL", "RUNS FOR", "OWNER", "COMMAND LINE"})
 
 
 def matches(metric: Metric, patterns: Iterable[str]) -> bool:
@@ -114,12 +118,6 @@ def _source_text(source: SourceStatus, now: float) -> str:
 def _poll_text(health: Health, now: float) -> str:
     age = human.seconds(max(0.0, round(now - health.attempted_monotonic, 1)))
     return f"{health.poll} took {human.seconds(health.seconds)}, {age} ago"
-
-
-_PROCESS_HEADINGS = ("DEVICE", "PID", "USER", "MEMORY", "UTIL", "RUNS FOR", "OWNER", "NAME", "COMMAND LINE")
-_NUMBER_HEADINGS = frozenset({"PID", "MEMORY", "UTIL", "RUNS FOR"})
-# These columns are omitted if all cells are empty.
-_OPTIONAL_HEADINGS = frozenset({"USER", "UTIL", "RUNS FOR", "OWNER", "COMMAND LINE"})
 
 
 def process_lines(

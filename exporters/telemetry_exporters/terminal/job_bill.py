@@ -22,6 +22,7 @@ _MAX_TEXT_LENGTH = 48
 _GROUPING_KEY = {"left_out": True}
 # In CSV, unallocated use keeps its earlier name, because existing programs search for this name.
 _UNALLOCATED, _UNALLOCATED_IN_CSV, _TOTAL = "(unallocated)", "(nobody)", "(total)"
+_NUMBER_HEADINGS = ("CARDS", "NODES", "HOURS", "BUSY", "IDLE", "UNMEASURED", "KWH", "PEAK MEMORY")
 
 Grouping = Callable[[JobRecord], tuple[str, ...]]
 # Maps a grouping to its column names, and to a function that returns a record's values in these columns.
@@ -208,9 +209,6 @@ class Bill:
 
     def _names_by_column(self, row: GroupSums) -> dict[str, str | None]:
         return {column: name or None for column, name in zip(self._columns, row.names, strict=True)}
-
-
-_NUMBER_HEADINGS = ("CARDS", "NODES", "HOURS", "BUSY", "IDLE", "UNMEASURED", "KWH", "PEAK MEMORY")
 
 
 def _number_cells(row: GroupSums) -> Sequence[str]:

@@ -27,8 +27,6 @@ EXPORTERS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "xpumd": ("others", "XPUMD"),
     }
 )
-
-
 # The versions of exporters that renamed metrics, by exporter; the default version is first.
 VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType({"dcgm-exporter": ("4.8", "4.9")})
 

@@ -286,7 +286,6 @@ _ENGINE_TASKS = {
     "decoder": "media-decode-single", "encoder": "media-encode-single", "media_enhancement": "media-enhancement-single",
 }  # fmt: skip
 
-
 # A table with one row per line.
 # fmt: off
 _XPUMD_ROWS = (

@@ -219,7 +219,6 @@ DCU = ExporterTable(
 )
 _SENSOR_TYPES = {"edge": "edge", "junction": "junction", "memory": "mem", "core": "core"}
 
-
 # A table with one row per line.
 # fmt: off
 _HCU_ROWS = (

@@ -271,8 +271,6 @@ MEGA = 1e-6
 MILLI = 1e3
 MICRO = 1e6
 NANO = 1e9
-
-
 # Converted numbers are rounded, because 100 × 0.29 is 28.999999999999996.
 USUAL_DECIMALS = 6
 # The devices for which a row has samples: "" means all, "leaves" means partitions and undivided cards.

@@ -35,7 +35,9 @@ from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent
 from telemetry_parsers.past import SLOTS, Gap, Past, Series, kept_value
 
-_MAX_EVENTS = 20
+_MAX_EVENTS, _MAX_GAPS = 20, 8
+# (minimum rows of the terminal, rows of the chart)
+_CHART_HEIGHTS = ((45, 12), (20, 8), (0, 3))
 
 
 def body(state: State, size: Size) -> Body:
@@ -123,11 +125,6 @@ def _owner_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
         yield heading("owners")
         for allocation in card.row.device.allocations:
             yield from wrapped(human.allocation_text(allocation), width, indent="    ", prefix="  ")
-
-
-_MAX_GAPS = 8
-# (minimum rows of the terminal, rows of the chart)
-_CHART_HEIGHTS = ((45, 12), (20, 8), (0, 3))
 
 
 def _chart_lines(state: State, scene: Scene, card: Card, size: Size) -> Iterator[Line]:

@@ -42,6 +42,10 @@ from telemetry_parsers.model import Health, MergedDevice, Process, SourceStatus
 # Indices in `Figures.values`.
 _TEMPERATURE, _POWER, _MEMORY, _UTILIZATION = range(4)
 _SERIOUS_SEVERITIES = (Severity.BAD, Severity.WARNING)
+_MAX_NAME_LENGTH = 24
+# The pane has at least a blank line, the title, the headings and one process.
+_MIN_PANE_ROWS = 4
+_INDENT = "  "
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +144,6 @@ def node_list(state: State, size: Size) -> Body:
     scenes = (scene_at(node, state.past_time) for node in state.nodes)
     rows = (NodeRow(scene, _node_condition(scene), scene.figures) for scene in scenes)
     return _NODE_LISTING.body(rows, state.options, state.node, size.columns, state.glyphs)
-
-
-_MAX_NAME_LENGTH = 24
-# The pane has at least a blank line, the title, the headings and one process.
-_MIN_PANE_ROWS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +246,6 @@ def _process_rows(scene: Scene) -> list[ProcessRow]:
         for process in device_row.device.processes
     ]
     return sorted(rows, key=lambda row: -(row.process.memory_used_bytes or 0.0))
-
-
-_INDENT = "  "
 
 
 def source_list(state: State, size: Size) -> Body:
