@@ -62,16 +62,16 @@ def _number_text(value: float | None) -> str:
 
 def _reading_rows(snapshot: Snapshot) -> Iterator[_Row]:
     for reading in snapshot.host:
-        yield (*_HOST_IDENTITY, *_csv_cells(reading))
+        yield (*_HOST_IDENTITY, *_reading_cells(reading))
     for device in snapshot.devices:
         identity = (device.vendor, device.device, device.id, device.current_model or device.model)
         if device.up is not None:
             yield (*identity, "up", "", str(int(device.up)), "", "")
         for reading in device.readings:
-            yield (*identity, *_csv_cells(reading))
+            yield (*identity, *_reading_cells(reading))
 
 
-def _csv_cells(reading: MergedReading) -> _Row:
+def _reading_cells(reading: MergedReading) -> _Row:
     if isinstance(reading.value, Absent):
         return (reading.metric, reading.label, "", reading.value.value, reading.source)
     return (reading.metric, reading.label, plain_number(reading.value + 0.0), "", reading.source)

@@ -1,4 +1,4 @@
-"""The overview of a node for the terminal and the page."""
+"""Computes the overview of a node for the terminal and the page."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _RESERVED_LABELS = frozenset({*IDENTITY_LABELS, "job", "instance"})
 
 
 def identity_labels(device: MergedDevice) -> Labels:
-    """Return the labels that all series of a device have."""
+    """Return the labels of a device that all its series have: `vendor`, `device`, `id` and `model`."""
     return (("vendor", device.vendor), ("device", device.device), ("id", device.id), ("model", device.model))
 
 

@@ -80,7 +80,7 @@ class PageTemplate:
         self._pick_infos = _make_picker([position for _, _, position in info_series])
         self._pick_absences = _make_picker(sorted(set(range(value_count)).difference(positions)))
         self._last_numbers: tuple[float, ...] = (math.nan,) * len(positions)  # NaN differs from every number
-        # Each number is preceded by a text: the end of the last line, and the next line up to its number.
+        # Texts and numbers alternate. Each text ends a line and begins the next line, up to its number.
         self._pieces = [""] * 2 * len(positions)
         self._pieces[::2] = _line_prefixes(families)
         self._family_starts = {syntax: tuple(self._first_lines(families, header)) for syntax, header in HEADERS.items()}
@@ -159,7 +159,7 @@ def _line_parts(label_texts: Labels, label: str) -> tuple[str, str]:
 
 
 class Renderer:
-    """Renders successive pages of one node."""
+    """Renders successive pages of a node, and keeps the lines while its series stay the same."""
 
     def __init__(self, plugin_metrics: Metrics = NO_METRICS, owner_series: OwnerSeries = NO_OWNERS) -> None:
         self._plugin_metrics = plugin_metrics

@@ -64,7 +64,7 @@ def fact(*names: str) -> LabelFunction:
 
 
 def owner(name: str) -> LabelFunction:
-    """Return a function that returns a label of the owner, or an empty string unless there is exactly one owner."""
+    """Return a function that returns a label of the owner, or omits the label if the node reports no owners."""
     return lambda context: context.owner.get(name, "") if context.node.reports_owners else None
 
 

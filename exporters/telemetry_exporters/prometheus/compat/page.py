@@ -115,7 +115,7 @@ class _LayoutBuilder:
         return self._shared_labels.setdefault(labels, SharedLabels(labels))
 
     def _add_series(self, name: str, series: list[Series], number: _Number, labels: SharedLabels) -> None:
-        """Add a series, unless one with the same labels exists."""
+        """Add a series, unless the family already has a series with these labels."""
         if (name, labels) not in self._added_series:
             self._added_series.add((name, labels))
             series.append((labels, "", len(self.numbers)))

@@ -14,7 +14,7 @@ from telemetry_parsers.model import Kind, MergedDevice
 
 @dataclass(frozen=True, slots=True)
 class NodeIdentity:
-    """The data about a node that other exporters show in labels."""
+    """Data about the node for the labels of other exporters."""
 
     hostname: str
     kubernetes_name: str = ""
@@ -34,7 +34,7 @@ class DeviceContext:
     is_divided: bool = False  # whether the device is a card with partitions
 
     def fact(self, name: str) -> str:
-        """Return a fact of the device, or else of its card."""
+        """Return a fact of the device, otherwise of its card, or an empty string if neither has the fact."""
         return dict(self.device.facts).get(name) or dict(self.card.facts).get(name, "")
 
 
@@ -44,7 +44,7 @@ LabelFunction = Callable[[DeviceContext], str | None]
 
 @dataclass(frozen=True, slots=True)
 class ReportedDevice:
-    """A device, and the positions of its numbers in the snapshot's values."""
+    """A device, and the positions of its numbers in `Columns.values`."""
 
     context: DeviceContext
     positions_by_metric: Mapping[str, Mapping[str, int]]
@@ -279,7 +279,7 @@ Scope = Literal["", "cards", "partitions", "undivided", "leaves"]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label of another exporter, with its value for a device."""
+    """A label of another exporter, and a function that returns its value for a device."""
 
     name: str
     value_of: LabelFunction
@@ -317,7 +317,7 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class UnservedNames:
-    """Glob patterns of metric names that are not served, with the reason."""
+    """Glob patterns of metric names that are not served, and the reason."""
 
     names: str  # separated by ", "
     why: str

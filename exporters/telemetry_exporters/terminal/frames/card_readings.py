@@ -143,7 +143,7 @@ def group_lines(groups: Groups, width: int) -> Iterator[Line]:
 
 
 def _names_with_labels(entries: Sequence[Entry]) -> Iterator[str]:
-    """Yield each distinct name, followed by its labels."""
+    """Yield each distinct name once, with the labels of all entries that have the name."""
     for name in dict.fromkeys(entry.name for entry in entries):
         labels = [entry.label for entry in entries if entry.name == name and entry.label]
         yield f"{name} {labels[0]}" if len(labels) == 1 else f"{name} ({', '.join(labels)})" if labels else name

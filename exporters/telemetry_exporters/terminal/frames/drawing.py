@@ -52,7 +52,7 @@ class Scale:
 
 
 def bar(ratio: float, width: int, glyphs: Glyphs) -> str:
-    """Return a bar that is filled to this ratio."""
+    """Return a bar of this width, filled to this ratio."""
     filled = min(width, max(round(ratio * width), 1 if ratio > 0 else 0))
     return glyphs.full * filled + glyphs.empty * (width - filled)
 
@@ -86,7 +86,7 @@ def _highest_number(values: array[float]) -> float:
 
 
 def sparkline(series: Series, window: Window, width: int, scale: Scale, glyphs: Glyphs) -> str:
-    """Return one character for each part of the window."""
+    """Return a line with one character for each part of the window, by the part's highest number."""
     return "".join(
         glyphs.gap if math.isnan(value) else glyphs.levels[_level_of(scale.ratio(value), _LEVELS) - 1]
         for value in maxima(series, window, width)
@@ -112,7 +112,7 @@ def _chart_cell(level: int, row: int, glyphs: Glyphs) -> str:
 
 
 def scale_of(metric: str, row: DeviceRow, series: Series) -> Scale:
-    """Return a scale that includes the series and the device's limit."""
+    """Return a scale that includes the highest number of the series and the device's limit."""
     highest = max((value for value in series.highest if not math.isnan(value)), default=0.0)
     low = _COOL_CELSIUS if metric == "temperature_celsius" else 0.0
     return Scale(low, max(_device_limit(metric, row), highest))

@@ -101,14 +101,14 @@ _LOADS = ("telemetry_host_load1", "telemetry_host_load5", "telemetry_host_load15
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence about the readings that are shown."""
+    """A sentence about the shown readings, such as a warning that they are old."""
 
     text: str
     style: Style = Style.WARNING
 
 
 def header(state: State, size: Size) -> list[Line]:
-    """Return the lines above the view."""
+    """Return the lines above the view: the title, notes, totals, and problems if there is room."""
     scenes = _shown_scenes(state)
     lines = [_first_line(state, scenes, size)]
     lines += [line for note in _warning_notes(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
@@ -271,7 +271,7 @@ def _maintenance_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
 
 
 def footer(state: State, size: Size, above: int = 0, below: int = 0) -> list[Line]:
-    """Return the lines below the view."""
+    """Return the lines below the view: the filter, the keys, and the numbers of hidden lines."""
     counts = " ".join(f"{arrow} {count}" for arrow, count in (("▲", above), ("▼", below)) if count)
     hidden_counts = (Piece(f"{counts} more", Style.BOLD),) if counts else ()
     key_width = size.columns - sum(display_width(piece.text) + 1 for piece in hidden_counts)

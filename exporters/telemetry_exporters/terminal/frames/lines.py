@@ -50,7 +50,7 @@ def cut_line(line: Line, width: int) -> Line:
 
 
 def left_and_right(left: Line, right: Line, width: int) -> Line:
-    """Return a line with `left` and `right` at its ends."""
+    """Return a line with `left` and `right` at its ends. If the width is too small, `left` is cut first."""
     free_width = width - line_width(right) - 1
     if not right or free_width < 1:
         return cut_line(right or left, width)

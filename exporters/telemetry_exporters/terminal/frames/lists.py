@@ -92,7 +92,7 @@ def _worst_finding(content: NodeContent) -> Finding:
 
 
 def _combiner(index: int, combine: Callable[[tuple[float, ...]], float]) -> Callable[[NodeRow], float | None]:
-    """Return a function that combines the values of a node's cards at this index of `Figures.values`."""
+    """Return a function that combines the values of a node's cards. `index` is their index in `Figures.values`."""
 
     def combined_value(row: NodeRow) -> float | None:
         values = row.figures.values[index]
@@ -148,7 +148,7 @@ def node_list(state: State, size: Size) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class ProcessRow:
-    """A process on a card. `running` is the kernel's data about it."""
+    """A process on a card, with the kernel's data about the process."""
 
     device: MergedDevice
     process: Process

@@ -1,4 +1,4 @@
-"""The state of `telemetry top`, and scenes. A scene is a node at a point in time."""
+"""The state of `telemetry top`, and its scenes. A scene is a node at one point in time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ResultCache:
         self._results: dict[Callable[..., object], tuple[tuple[object, ...], object]] = {}
 
     def get(self, function: Callable[..., _T], *arguments: object) -> _T:
-        """Return the function's result, from the cache if the arguments are the same."""
+        """Return the function's result, from the cache if its last call had the same arguments."""
         cached = self._results.get(function)
         if cached is None or not all(map(_is_same, cached[0], arguments)):
             cached = self._results[function] = (arguments, function(*arguments))
@@ -188,11 +188,11 @@ class Scene:
     past: Past
     past_slot: int | None
     window: Window
-    is_old: bool
+    is_old: bool  # whether the readings are no longer valid
 
     @property
     def rows(self) -> tuple[DeviceRow, ...]:
-        """Return the rows of the devices, in the node's order."""
+        """Return the rows of the devices at the scene's time, in the node's order."""
         if self.content is None:
             return ()
         if self.past_slot is None:
@@ -201,14 +201,14 @@ class Scene:
 
     @property
     def figures(self) -> Figures:
-        """Return the node's figures. If its readings are old, the figures are empty."""
+        """Return the node's figures, which are empty if the readings are no longer valid."""
         if self.content is None or self.is_old:
             return node_figures(())
         return self.content.figures if self.past_slot is None else self.node.cache.get(node_figures, self.rows)
 
 
 def scene_at(node: NodeState, past_time: float | None) -> Scene:
-    """Return the node at that time, or at present if `past_time` is None."""
+    """Return the scene of the node at `past_time`, or at present if `past_time` is None."""
     content = None if node.snapshot is None else node.cache.get(_node_content, node.snapshot)
     past = node.past or _NO_PAST
     slot = None if past_time is None else math.floor((past_time - past.start) / past.slot_seconds + 1e-3)
@@ -237,7 +237,7 @@ def _past_rows(content: NodeContent, past: Past, slot: int) -> tuple[DeviceRow, 
 
 
 def _past_device(device: MergedDevice, series: Mapping[str, Series], slot: int) -> MergedDevice:
-    """Return the device with the values of that slot instead of its current values."""
+    """Return the device with its values in a past slot instead of its current values."""
     readings = tuple(
         MergedReading(metric, _KEPT_LABELS.get(metric, ""), value, "history")
         for metric, history in series.items()
@@ -247,12 +247,12 @@ def _past_device(device: MergedDevice, series: Mapping[str, Series], slot: int) 
 
 
 def value_at(series: Series, slot: int) -> float:
-    """Return the last number in that slot, or NaN."""
+    """Return the series' last number in the slot, or NaN if the slot has no number."""
     return series.last[slot] if 0 <= slot < len(series.last) else math.nan
 
 
 def reason_at(series: Series, slot: int) -> str:
-    """Return the reason why that slot has no number."""
+    """Return the reason why the slot has no number, in words."""
     if not 0 <= slot < len(series.last):
         return "no longer kept"
     reasons = [gap.reason for gap in series.gaps if gap.first <= slot < gap.first + gap.slots]
