@@ -135,7 +135,7 @@ def shown_readings(device: MergedDevice) -> Sequence[MergedReading]:
 
 
 def _clean_device(device: MergedDevice) -> MergedDevice:
-    """Return the device with printable strings. The readings of a lost device are filtered, but not cleaned."""
+    """Return the device with printable strings. A lost device keeps only its event readings. Readings are cleaned later."""
     readings = shown_readings(device)
     if not _is_printable(device):
         return replace(deep_clean(replace(device, readings=())), readings=readings)
@@ -165,7 +165,7 @@ def _with_unique_polls(source: SourceStatus, problems: _Problems) -> SourceStatu
 
 
 class _Validator:
-    """Checks the readings of devices or of the host."""
+    """Checks readings of devices or of the host, and caches the keys of valid readings."""
 
     def __init__(self, scope: Scope, metrics: Metrics) -> None:
         self._scope = scope
@@ -209,7 +209,7 @@ def _find_value_fault(metric: Metric, value: float) -> Fault | None:
 def _valid_readings(
     readings: Iterable[MergedReading], where: str, validator: _Validator, problems: _Problems
 ) -> tuple[MergedReading, ...]:
-    """Return the valid readings, and report the others as problems."""
+    """Return the valid readings, and add a problem for each invalid reading."""
     valid: dict[tuple[str, str], MergedReading] = {}
     for reading in map(deep_clean, readings):
         key = (reading.metric, reading.label)

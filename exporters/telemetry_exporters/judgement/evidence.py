@@ -1,4 +1,4 @@
-"""Finds conditions in a device's readings."""
+"""Detects the conditions of a device in its readings."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def detect_recovery_action(view: DeviceView) -> list[str]:
 
 
 def health_detector(*states: str) -> Detector:
-    """Return a function that finds the health states in `states`."""
+    """Return a detector that returns the device's active health states if they are in `states`."""
     return lambda view: [state for state in view.active_labels("health") if state in states]
 
 
@@ -148,7 +148,7 @@ def detect_unknown_health(view: DeviceView) -> list[str]:
 
 
 def flag_detector(metric: str, word: str) -> Detector:
-    """Return a function that finds `word` if the metric is 1."""
+    """Return a detector that returns `word` if the metric is 1."""
     return lambda view: [word] if view.number(metric) == 1.0 else []
 
 
@@ -221,7 +221,7 @@ def _links_down_text(count: int) -> str:
 
 
 def throttling_detector(pattern_name: str, word: str) -> Detector:
-    """Return a function that finds `word` if a throttling reason matches the named pattern."""
+    """Return a detector that returns `word` if an active throttling reason matches the named pattern."""
     matches_reason = re.compile(pattern(pattern_name)).fullmatch
     return lambda view: [word] if any(map(matches_reason, view.active_labels("throttled"))) else []
 
@@ -240,7 +240,7 @@ def detect_stopped_fan(view: DeviceView) -> list[str]:
 
 
 def detect_power_cap(view: DeviceView) -> list[str]:
-    """Return `at power cap` if the device reaches its power limit."""
+    """Return `at power cap` if the power reaches the limit, or the device reports that the limit slows it down."""
     power, cap = view.number("power_watts"), view.number("power_cap_watts")
     is_at_cap = power is not None and cap and power >= threshold("at_cap_ratio") * cap
     return ["at power cap"] if is_at_cap or _detect_reported_cap(view) else []

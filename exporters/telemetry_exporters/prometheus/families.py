@@ -93,7 +93,7 @@ def _owner_labels(snapshot: Snapshot, names: tuple[str, ...]) -> tuple[Labels, .
     owners = (
         owner_labels(device.allocations[0]) if len(device.allocations) == 1 else () for device in snapshot.devices
     )
-    return tuple(tuple(pair for pair in labels if pair[0] in names) for labels in owners)
+    return tuple(tuple((name, value) for name, value in labels if name in names) for labels in owners)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

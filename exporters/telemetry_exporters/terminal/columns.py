@@ -170,7 +170,7 @@ def _memory_share_cell(row: DeviceRow) -> Cell:
 
 
 def _shared_memory_cell(row: DeviceRow) -> Cell | None:
-    """Return the memory cell of a device that uses the host's memory, else None."""
+    """Return a cell for a device that uses the host's memory and reports no use of its own, otherwise None."""
     if as_number(row.memory_used) is not None or not shares_host_memory(row.device):
         return None
     used = as_number(reading_value(row.device, "memory_processes_bytes"))
@@ -290,7 +290,7 @@ def _initial_width(column: Column[_T], full_width: int, free_width: int) -> int:
 
 
 def _grow_texts(columns: Sequence[Column[_T]], full_widths: _Widths, widths: _Widths, limit: int) -> None:
-    """Widen columns with cut texts as far as possible, in order of priority."""
+    """Widen columns with cut texts as far as `limit` allows, in order of priority."""
     for index in sorted(
         (index for index in widths if not columns[index].max_width), key=lambda index: columns[index].priority
     ):
@@ -298,7 +298,7 @@ def _grow_texts(columns: Sequence[Column[_T]], full_widths: _Widths, widths: _Wi
 
 
 def _widen_drawings(columns: Sequence[Column[_T]], full_widths: _Widths, widths: _Widths, limit: int) -> None:
-    """Distribute the remaining width equally among drawings."""
+    """Distribute the remaining width equally among the columns with drawings."""
     drawings = [index for index in widths if columns[index].max_width]
     while growing := [index for index in drawings if widths[index] < full_widths[index]]:
         free_width = limit - sum(widths.values())

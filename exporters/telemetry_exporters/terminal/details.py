@@ -22,7 +22,7 @@ _OPTIONAL_HEADINGS = frozenset({"USER", "UTIL", "RUNS FOR", "OWNER", "COMMAND LI
 
 
 def matches(metric: Metric, patterns: Iterable[str]) -> bool:
-    """Return whether a metric matches a pattern such as `temp*`. Without patterns, all metrics match."""
+    """Return whether a metric's name or key matches a pattern such as `temp*`. Without patterns, all metrics match."""
     names = (metric.name, metric.key)
     return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 

@@ -40,7 +40,7 @@ _VENDOR = "vendor"
 
 
 class CompatRenderer:
-    """Renders pages with another exporter's metric names."""
+    """Renders pages with another exporter's metric names, for the exporter's vendors or for all vendors."""
 
     def __init__(
         self, table: ExporterTable, node: NodeIdentity, hostname_label: str = "", *, all_vendors: bool = False
@@ -78,7 +78,7 @@ _LabelledDevice = tuple[ReportedDevice, SharedLabels]
 
 
 class _LayoutBuilder:
-    """Builds the metric families of a page."""
+    """Builds the metric families of a page, and records the values on which the series depend."""
 
     def __init__(
         self, table: ExporterTable, node: NodeIdentity, snapshot: Snapshot, columns: Columns, *, all_vendors: bool
