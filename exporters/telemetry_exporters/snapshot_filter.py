@@ -135,7 +135,7 @@ def shown_readings(device: MergedDevice) -> Sequence[MergedReading]:
 
 
 def _clean_device(device: MergedDevice) -> MergedDevice:
-    """Return the device with printable strings. A lost device keeps only its event readings. Readings are cleaned later."""
+    """Return the device with printable strings. A lost device keeps only its event readings. Labels are not cleaned."""
     readings = shown_readings(device)
     if not _is_printable(device):
         return replace(deep_clean(replace(device, readings=())), readings=readings)
