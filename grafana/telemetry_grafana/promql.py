@@ -10,7 +10,7 @@ from telemetry_parsers.metrics import BY_NAME, OWN_LABELS, OWNER_LABELS
 from telemetry_parsers.model import Metric
 
 # Metrics of Prometheus itself and of every exporter.
-FOREIGN = frozenset({"up", "scrape_duration_seconds", "scrape_samples_scraped"}) | frozenset(
+FOREIGN_METRICS = frozenset({"up", "scrape_duration_seconds", "scrape_samples_scraped"}) | frozenset(
     {"process_start_time_seconds", "process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"}
 )
 # `cluster` exists only if several clusters share a store.
@@ -34,7 +34,7 @@ _ALERT_LABELS = frozenset({"alertname", "alertstate", "severity"})
 # Inference servers' counters have these labels.
 _INFERENCE_LABELS = frozenset({"namespace", "pod", "model_name"})
 _RANK_LABELS = frozenset({"rank", "server"})
-# Labels that panel queries create to name their series.
+# Labels that panel queries create for their legends.
 _NAME_LABELS = frozenset({"card", "node"})
 _GROUPING_LABELS = (
     _DEVICE_LABELS | _INFO_LABELS | _RANK_LABELS | _ALERT_LABELS | _NAME_LABELS | _INFERENCE_LABELS
@@ -77,10 +77,10 @@ def check_query(query: str, recorded: Mapping[str, Collection[str]] = MappingPro
 
 
 def labels_of(name: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> frozenset[str]:
-    """Return the labels that a metric may have. Raise QueryError if it is unknown."""
+    """Return the labels that a metric may have. Raise QueryError if the metric is unknown."""
     if name in recorded:
         return frozenset(recorded[name])
-    if name in FOREIGN:
+    if name in FOREIGN_METRICS:
         return _TARGET_LABELS
     if name in _ALERT_SERIES:
         return _DEVICE_LABELS | _ALERT_LABELS
@@ -117,7 +117,7 @@ def _check_matchers(name: str, matchers: str, labels: frozenset[str]) -> None:
 
 
 def _check_words(name: str, label: str, text: str) -> None:
-    """Raise QueryError if a word in `text` is not a possible value of the label."""
+    """Raise QueryError if `text` contains a word that the label never has as its value."""
     metric = BY_NAME.get(name)
     if metric is None or label not in _CLOSED_LABELS or not metric.words or not re.fullmatch(r"[a-z0-9_|]*", text):
         return

@@ -128,7 +128,7 @@ def test_eight_cards_that_fall_off_the_bus_are_one_message_that_names_them(tmp_p
 
 def test_a_stronger_alert_of_the_same_card_holds_others_back(manager: Alertmanager) -> None:
     """Each one that its alert names, and on no other card."""
-    weaker = {item.name: item.held_back_by for group in ALERTS for item in group.alerts if item.held_back_by}
+    weaker = {item.name: item.inhibited_by for group in ALERTS for item in group.alerts if item.inhibited_by}
     pairs = [(name, stronger) for name, others in weaker.items() for stronger in others]
     cards = {pair: {**CARD, "instance": f"node-{number}", "id": f"GPU-{number}"} for number, pair in enumerate(pairs)}
     alerts = [alert(name, cards[pair]) for pair in pairs for name in pair]

@@ -15,10 +15,10 @@ from telemetry_grafana import outputs
 from telemetry_grafana.outputs import ALERTS, handbook
 from telemetry_grafana.rules.alerts_monitor import MAINTENANCE, PER_CARD_POLLS
 from telemetry_grafana.rules.recording import GROUPS
-from telemetry_grafana.rules.rule import MAINTENANCE_END, SETTING
+from telemetry_grafana.rules.rule import MAINTENANCE_END, RUNBOOKS_VARIABLE
 from telemetry_parsers.model import Command
 
-RARELY = {rule.name for group in GROUPS if group.every == "10m" for rule in group.rules}
+RARELY = {rule.name for group in GROUPS if group.interval == "10m" for rule in group.rules}
 OURS = [alert for group in ALERTS for alert in group.alerts]
 
 
@@ -44,7 +44,7 @@ def test_they_are_the_alerts_of_prometheus() -> None:
     ours = {alert.name: alert for alert in OURS}
     for rule in grafanas():
         expression, alert = rule["data"][0]["model"]["expr"], ours[rule["title"]]
-        is_held_back = alert.held_back_by or alert.held_back_by_event
+        is_held_back = alert.inhibited_by or alert.inhibited_by_event
         assert expression == alert.grafana_expression or (
             is_held_back and expression.startswith(f"({alert.grafana_expression}) unless on ")
         )
@@ -74,7 +74,7 @@ def test_a_runbook_is_a_link_where_the_setting_says_so(
     monkeypatch: pytest.MonkeyPatch, setting: str, key: str, page: str
 ) -> None:
     """In Prometheus' rules, from which the Helm chart takes them, and in Grafana's; else it is the name of a section."""
-    monkeypatch.setenv(SETTING, setting)
+    monkeypatch.setenv(RUNBOOKS_VARIABLE, setting)
     names = [alert.name for alert in OURS]
     assert runbooks(outputs.alert_rules()) == [{key: f"{page}#{name.lower()}"} for name in names]
     assert runbooks(outputs.grafana_rules()) == [
@@ -94,7 +94,7 @@ def test_alerts_and_the_verdict_advise_the_same() -> None:
 
 @pytest.mark.parametrize("setting", ["docs/alerts.md", "https://wiki/a b", "http://w/$1"])
 def test_a_runbook_that_is_no_url_is_refused(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
-    monkeypatch.setenv(SETTING, setting)
+    monkeypatch.setenv(RUNBOOKS_VARIABLE, setting)
     with pytest.raises(ValueError, match=re.escape(f"RUNBOOKS={setting} is not a URL: set the URL")):
         outputs.alert_rules()
 

@@ -81,8 +81,8 @@ def of_grafana() -> list[Group]:
 
 
 def test_one_trouble_of_a_card_is_one_alert(tmp_path: Path) -> None:
-    alerts = [alert for group in ALERTS for alert in group.alerts if alert.held_back_by or alert.held_back_by_event]
-    names = {EVENT, *(name for alert in alerts for name in (alert.name, *alert.held_back_by))}
+    alerts = [alert for group in ALERTS for alert in group.alerts if alert.inhibited_by or alert.inhibited_by_event]
+    names = {EVENT, *(name for alert in alerts for name in (alert.name, *alert.inhibited_by))}
     rules = needed_of([*groups_of(RECORDING), *of_grafana()], names)
     series = {
         name: {key: node.series[key] for key in node.found("accelerator_")} for name, (node, _) in scenes().items()
@@ -95,7 +95,7 @@ def test_who_holds_back_is_an_alert_of_a_card_that_is_held_for_a_shorter_time() 
     """Otherwise the weaker alert would be sent first."""
     by_name = {alert.name: alert for group in ALERTS for alert in group.alerts}
     for alert in by_name.values():
-        for stronger in (by_name[name] for name in alert.held_back_by):
+        for stronger in (by_name[name] for name in alert.inhibited_by):
             assert "{device}" in alert.summary
             assert "{instance}" in stronger.summary
-            assert int(stronger.hold[:-1]) < int(alert.hold[:-1])
+            assert int(stronger.pending_period[:-1]) < int(alert.pending_period[:-1])

@@ -11,7 +11,7 @@ from grafana.boards import panels_of
 from kits.captures import ROOT
 from kits.scripts import script_module
 from telemetry_grafana.outputs import PAGES
-from telemetry_grafana.promql import FOREIGN, labels_of
+from telemetry_grafana.promql import FOREIGN_METRICS, labels_of
 
 PREVIEW = ROOT / "grafana" / "preview"
 IMAGES = ROOT / "docs" / "images"
@@ -65,5 +65,5 @@ def test_the_simulated_fleet_tells_what_a_scrape_would() -> None:
         names.add(match[1])
         nodes.add(labels["instance"])
     assert nodes == {plan.name for plan in history.FLEET}
-    assert names >= {*FOREIGN} - {"scrape_samples_scraped"}
+    assert names >= {*FOREIGN_METRICS} - {"scrape_samples_scraped"}
     assert "accelerator_power_watts" in names

@@ -11,10 +11,10 @@ from telemetry_grafana.dashboards.panels import (
     Column,
     Figure,
     card_table,
-    lines,
-    numbers,
+    line_panel,
+    numbers_panel,
     rising,
-    states,
+    states_panel,
     with_unit,
     word_panel,
 )
@@ -25,7 +25,7 @@ _TRAFFIC_STEP, _ERRORS_STEP = "2m", "5m"
 
 
 _LINKS = (
-    lines(
+    line_panel(
         "PCIe traffic",
         "Bytes received and sent, averaged over eight minutes, because most cards are polled once a minute.",
         "Bps",
@@ -38,7 +38,7 @@ _LINKS = (
         ),
         min_step=_TRAFFIC_STEP,
     ).with_size(width=8),
-    lines(
+    line_panel(
         "PCIe link",
         "The link's generation and number of lanes: current and maximum.",
         "short",
@@ -49,7 +49,7 @@ _LINKS = (
             ("accelerator_pcie_link_width_max{$cards}", "lanes at most"),
         ),
     ).with_size(width=8),
-    lines(
+    line_panel(
         "PCIe errors",
         "Retransmitted packets and errors per minute, averaged over twenty minutes. Several kinds may count the same error.",
         "cpm",
@@ -59,7 +59,7 @@ _LINKS = (
         ),
         min_step=_ERRORS_STEP,
     ).with_size(width=8),
-    lines(
+    line_panel(
         "Traffic between cards",
         "Bytes over NVLink, XGMI, MTLink or HCCS, averaged over eight minutes, because most cards are polled once a minute.",
         "Bps",
@@ -69,7 +69,7 @@ _LINKS = (
         ),
         min_step=_TRAFFIC_STEP,
     ),
-    lines(
+    line_panel(
         "Link errors",
         "Errors per minute on the links between cards, averaged over twenty minutes.",
         "cpm",
@@ -83,7 +83,7 @@ _LINKS = (
         min_step=_ERRORS_STEP,
     ),
 )
-_LINKS_UP = states(
+_LINKS_UP = states_panel(
     "Links up",
     "Whether each link is up.",
     {"0": ("down", RED), "1": ("up", GREEN)},
@@ -92,7 +92,7 @@ _LINKS_UP = states(
 
 
 _WORK = (
-    lines(
+    line_panel(
         "Temperatures",
         "Every sensor. Dashed: the temperatures at which the card slows down, is critical, or switches off.",
         "celsius",
@@ -103,7 +103,7 @@ _WORK = (
             query("accelerator_temperature_shutdown_celsius{$cards}", "{{device}} {{sensor}} switches off"),
         ),
     ),
-    lines(
+    line_panel(
         "Power",
         "All power readings of the card: main, average, instantaneous, module and memory. Dashed: the limit.",
         "watt",
@@ -115,14 +115,14 @@ _WORK = (
         query("accelerator_power_memory_watts{$cards}", "{{device}} memory"),
         limits=(query("accelerator_power_cap_watts{$cards}", "{{device}} limit"),),
     ),
-    lines(
+    line_panel(
         "Utilization",
         "Utilization at the last poll, as the vendor measures it, and its average over time.",
         "percentunit",
         query("accelerator_utilization_ratio{$cards}", "{{device}} at the last poll"),
         query("clamp_max(rate(accelerator_busy_seconds_total{$cards}[$__rate_interval]), 1)", "{{device}} average"),
     ),
-    lines(
+    line_panel(
         "Activity",
         "More detail than utilization: how much of the card computes, and how busy its memory bus is.",
         "percentunit",
@@ -135,7 +135,7 @@ _WORK = (
             ("accelerator_memory_bandwidth_ratio{$cards}", "memory bandwidth"),
         ),
     ),
-    lines(
+    line_panel(
         "Memory",
         "Device memory; dashed: the total.",
         "bytes",
@@ -146,7 +146,7 @@ _WORK = (
     ),
 )
 _HEAT_AND_SUPPLY = (
-    lines(
+    line_panel(
         "Margins of temperature",
         "For cards that report margins instead of temperatures: degrees left before the card slows down, and the margins at which it reacts.",
         "celsius",
@@ -155,7 +155,7 @@ _HEAT_AND_SUPPLY = (
             ("accelerator_temperature_margin_limit_celsius{$cards}", "{{limit}}"),
         ),
     ),
-    lines(
+    line_panel(
         "Energy",
         "Mean power, computed from the card's energy counter and from the daemon's energy estimate.",
         "watt",
@@ -163,7 +163,7 @@ _HEAT_AND_SUPPLY = (
         query("rate(accelerator_energy_estimated_joules_total{$cards}[$__rate_interval])", "{{device}} integrated"),
     ),
     with_unit(
-        lines(
+        line_panel(
             "Fans",
             "Speed as a share of the maximum, and revolutions per minute of the fastest fan.",
             "percentunit",
@@ -172,22 +172,24 @@ _HEAT_AND_SUPPLY = (
         "rotrpm",
         1,
     ),
-    lines("Voltages", "Every supply rail.", "volt", *card_queries(("accelerator_voltage_volts{$cards}", "{{rail}}"))),
+    line_panel(
+        "Voltages", "Every supply rail.", "volt", *card_queries(("accelerator_voltage_volts{$cards}", "{{rail}}"))
+    ),
 )
 _UNITS = (
-    lines(
+    line_panel(
         "Engines",
         "Encoders, decoders, vector and matrix units.",
         "percentunit",
         *card_queries(("accelerator_engine_utilization_ratio{$cards}", "{{engine}}")),
     ),
-    lines(
+    line_panel(
         "Pipes",
         "Share of time in which each pipe was active. Pipes are named after their precision or kind of tensor unit.",
         "percentunit",
         *card_queries(("accelerator_pipe_active_ratio{$cards}", "{{pipe}}")),
     ),
-    lines(
+    line_panel(
         "Shared memory",
         "Host memory that the card uses, for example on an APU. On GB10 and Jetson: the memory of all processes. Dashed: the total.",
         "bytes",
@@ -212,10 +214,10 @@ CARD = Page(
             word_panel(
                 "State",
                 shared.STATES_TEXT,
-                shared.STATES,
-                f"min({shared.STATE})",
+                shared.CARD_STATES,
+                f"min({shared.CARD_STATE})",
             ),
-            numbers(
+            numbers_panel(
                 "Readings",
                 "Temperature: the hottest sensor other than memory and board. Utilization: share of time in which the card was "
                 "computing, as the vendor counts it. Clock: the graphics or multiprocessor clock. Energy: over the time range shown. "
@@ -244,7 +246,7 @@ CARD = Page(
         ),
         "Heat, power and work": (
             *_WORK,
-            lines(
+            line_panel(
                 "Clocks",
                 "Every domain; dashed: the maxima.",
                 "hertz",
@@ -253,13 +255,13 @@ CARD = Page(
             ),
         ),
         "Throttling and health": (
-            states(
+            states_panel(
                 "Reasons",
                 "Why the clocks are throttled.",
                 shared.THROTTLE_STATES,
                 *card_queries((shared.throttle_state(), "{{reason}}")),
             ).with_size(width=12),
-            states(
+            states_panel(
                 "Health and needs",
                 "The card's health, pending or failed memory repairs, and actions that the driver asks for.",
                 {"0": ("no", GREEN), "1": ("yes", RED)},
@@ -282,7 +284,7 @@ CARD = Page(
             ).with_size(width=12),
         ),
         "Errors and events": (
-            lines(
+            line_panel(
                 "Memory errors",
                 "Since the driver was loaded.",
                 "short",
@@ -292,7 +294,7 @@ CARD = Page(
                     ("accelerator_ecc_deferred_total{$cards}", "{{location}} deferred"),
                 ),
             ),
-            states(
+            states_panel(
                 "Events",
                 shared.EVENTS_TEXT,
                 shared.EVENT_WORDS,
@@ -309,19 +311,19 @@ CARD = Page(
         "Margins, energy, fans, voltages": _HEAT_AND_SUPPLY,
         "Engines, pipes, shared memory": _UNITS,
         "Performance states": (
-            lines(
+            line_panel(
                 "Throttled",
                 "Share of time in which the clocks were throttled, counted by the card.",
                 "percentunit",
                 *card_queries(("rate(accelerator_throttled_seconds_total{$cards}[$__rate_interval])", "{{reason}}")),
             ),
-            lines(
+            line_panel(
                 "Performance state",
                 "P-number: 0 is the fastest.",
                 "short",
                 *card_queries(("accelerator_performance_state{$cards}", "")),
             ),
-            states(
+            states_panel(
                 "Performance level",
                 "The performance level that is set.",
                 {"1": ("set", BLUE)},
@@ -329,7 +331,7 @@ CARD = Page(
             ).with_size(width=12),
         ),
         "Errors over its life": (
-            lines(
+            line_panel(
                 "Memory errors over a card's life",
                 "Counted by the card, across restarts and driver reloads.",
                 "short",
@@ -338,7 +340,7 @@ CARD = Page(
                     ("accelerator_ecc_uncorrected_lifetime_total{$cards}", "{{location}} uncorrected"),
                 ),
             ),
-            lines(
+            line_panel(
                 "Memory out of use",
                 "Pages retired and rows replaced.",
                 "short",

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from telemetry_grafana.dashboards.page import Page
-from telemetry_grafana.dashboards.panels import Column, Figure, Panel, card_table, number, numbers, stacked
+from telemetry_grafana.dashboards.panels import (
+    Column,
+    Figure,
+    Panel,
+    card_table,
+    number_panel,
+    numbers_panel,
+    stacked_panel,
+)
 from telemetry_grafana.dashboards.query import query
 from telemetry_grafana.promql import CARD, PARTITIONS
 from telemetry_grafana.rules import recording_tokens as tokens
@@ -13,8 +21,8 @@ from telemetry_grafana.rules import recording_tokens as tokens
 _ON_CARD = f"on ({CARD})"
 # The shares of a card's owners add up to 1.
 _SHARE = "accelerator_allocation_ratio{$cards}"
-_OWNER = ("owner_kind", "owner", "user", "account")
-_BY_OWNER = ", ".join(_OWNER)
+_OWNER_LABELS = ("owner_kind", "owner", "user", "account")
+_OWNER_KEY = ", ".join(_OWNER_LABELS)
 _POWER = "accelerator_power_watts{$cards}"
 _ALL_ENERGY = "accelerator_energy_estimated_joules_total{$cards}"
 _ENERGY = "accelerator_allocation_energy_joules_total{$cards}"
@@ -26,7 +34,7 @@ _CARD_LABELS = ("instance", "vendor", "device", "owner", "user")
 _GROUP_LABELS = "user, pod_namespace, account"
 _ALLOCATION = "max without (basis) (accelerator_allocation_ratio{$cards})"
 _JOB_LABELS = "job_id, user"
-_JOB_OF_STEPS = "cluster, job_id"
+_STEPS_JOB_LABELS = "cluster, job_id"
 _JOB_UTILIZATION = "accelerator:allocation_utilization_ratio:rate5m{$cards}"
 
 
@@ -45,7 +53,7 @@ def _if_memory_known(promql: str, labels: str, time_range: str = "") -> str:
 
 
 def _mean_utilization(labels: str) -> str:
-    """Return the mean utilization of each group's cards, weighted by share."""
+    """Return an expression for the mean utilization of each group's cards, weighted by the owners' shares."""
     shares = f"{_SHARE} and {_ON_CARD} accelerator_utilization_ratio"
     return f"sum by ({labels}) ({_multiply_by_share('accelerator_utilization_ratio')}) / sum by ({labels}) ({shares})"
 
@@ -53,12 +61,12 @@ def _mean_utilization(labels: str) -> str:
 _CURRENT_OWNERS = card_table(
     "Who has cards",
     "Every owner with its current cards. Shared cards count by their shares. n/a: not reported.",
-    _OWNER,
+    _OWNER_LABELS,
     (
-        Column("cards", f"sum by ({_BY_OWNER}) ({_SHARE})", decimals=2),
-        Column("utilization", _mean_utilization(_BY_OWNER), "percentunit"),
-        Column("power", f"sum by ({_BY_OWNER}) ({_multiply_by_share('accelerator_power_watts')})", "watt", decimals=1),
-        Column("memory", _if_memory_known(f"sum by ({_BY_OWNER}) ({_MEMORY})", _BY_OWNER), "bytes", decimals=1),
+        Column("cards", f"sum by ({_OWNER_KEY}) ({_SHARE})", decimals=2),
+        Column("utilization", _mean_utilization(_OWNER_KEY), "percentunit"),
+        Column("power", f"sum by ({_OWNER_KEY}) ({_multiply_by_share('accelerator_power_watts')})", "watt", decimals=1),
+        Column("memory", _if_memory_known(f"sum by ({_OWNER_KEY}) ({_MEMORY})", _OWNER_KEY), "bytes", decimals=1),
     ),
     sort=("-cards",),
 )
@@ -86,7 +94,7 @@ def _usage_table(subject: str, labels: Sequence[str]) -> Panel:
 
 
 def _owner_series(title: str, description: str, unit: str, promql: str) -> Panel:
-    return stacked(title, description, unit, query(promql, "{{user}} {{pod_namespace}} {{account}}"))
+    return stacked_panel(title, description, unit, query(promql, "{{user}} {{pod_namespace}} {{account}}"))
 
 
 def _half_width_table(empty_text: str, title: str, description: str, labels: Sequence[str], *columns: Column) -> Panel:
@@ -111,7 +119,7 @@ def _in_clusters(series: str) -> str:
 
 
 _MODEL_LABELS = "cluster, model_name"
-_TOKENS_OF_JOB = f"sum by ({_JOB_OF_STEPS}) (rate(telemetry_steps_tokens_total{{$nodes}}[$__rate_interval]))"
+_JOB_TOKENS = f"sum by ({_STEPS_JOB_LABELS}) (rate(telemetry_steps_tokens_total{{$nodes}}[$__rate_interval]))"
 
 JOBS = Page(
     uid="telemetry-jobs",
@@ -122,19 +130,19 @@ JOBS = Page(
     ),
     sections={
         "Now": (
-            number(
+            number_panel(
                 "Owners",
                 "Owners that have a card, or a part of one.",
                 f"count(count by (owner_kind, owner) ({_SHARE}))",
             ),
-            number("Allocated cards", "Allocated cards. Shared cards count by their shares.", f"sum({_SHARE})"),
-            number(
+            number_panel("Allocated cards", "Allocated cards. Shared cards count by their shares.", f"sum({_SHARE})"),
+            number_panel(
                 "Free cards",
                 "Cards that are up and unallocated.",
                 f"count((accelerator_up{{$cards}} == 1) unless {_ON_CARD} {PARTITIONS} unless {_ON_CARD} accelerator_allocation_ratio)"
                 " or 0 * count(accelerator_up{$cards})",
             ),
-            numbers(
+            numbers_panel(
                 "Power",
                 "Power of allocated cards, and power of unallocated cards.",
                 Figure("of owners", f"sum({_multiply_by_share('accelerator_power_watts')})", "watt"),
@@ -144,7 +152,7 @@ JOBS = Page(
                     "watt",
                 ),
             ),
-            numbers(
+            numbers_panel(
                 "Energy in the time range",
                 "Energy as the daemons estimate it. Unallocated: the cards' energy without the part of the owners.",
                 Figure("of owners", f"sum(increase({_ENERGY}[$__range])) / 3600", "watth"),
@@ -230,7 +238,7 @@ JOBS = Page(
                 "Tokens or samples of jobs that count their steps (docs/profile.md), and energy per token.",
                 ("job_id",),
                 {
-                    "tokens/s": _TOKENS_OF_JOB,
+                    "tokens/s": _JOB_TOKENS,
                     "J/token": _in_clusters(tokens.JOB_JOULES),
                     "tokens/s/W": _in_clusters(tokens.JOB_TOKENS_PER_WATT),
                 },

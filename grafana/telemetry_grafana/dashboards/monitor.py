@@ -6,24 +6,24 @@ from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import (
     BLUE,
-    FREE,
     GREEN,
     GREY,
+    NO_SOFT_LIMITS,
     RED,
     Column,
     Figure,
     card_table,
-    lines,
-    number,
-    numbers,
-    states,
+    line_panel,
+    number_panel,
+    numbers_panel,
+    states_panel,
     with_few_points,
 )
-from telemetry_grafana.dashboards.query import query, top_rates, top_series
+from telemetry_grafana.dashboards.query import query, top_rates_query, top_series_query
 from telemetry_grafana.promql import NODE
 from telemetry_parsers.model import STATES
 
-_COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}
+_COLOURS_BY_STATE = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}
 _ABSENT_STATES = "missing|no_devices|not_mine|disabled|not_supported"
 # Encodes a source's state as its index in STATES. States of sources without anything to read come last.
 _STATE_NUMBER = " or ".join(
@@ -43,7 +43,7 @@ _MISSING_CARDS = (
     f" (sum by (cluster, job, instance, vendor) (telemetry_devices{{$vendors}}) or 0 * {_EXPECTED_CARDS}), 0)"
 )
 _SOURCE_LABELS = f"{NODE}, source"
-_OF_DAEMONS = " and on (cluster, job, instance) telemetry_build_info"
+_IF_DAEMON = " and on (cluster, job, instance) telemetry_build_info"
 _MAX_ROWS = 20
 _POLL_LEGEND = "{{instance}} {{source}} {{poll}}"
 
@@ -53,10 +53,10 @@ MONITOR = Page(
     description="Whether the numbers on the other dashboards are reliable, and the cost of the monitor.",
     sections={
         "Now": (
-            number("Daemons", "Daemons that respond.", "count(telemetry_build_info{$nodes})"),
+            number_panel("Daemons", "Daemons that respond.", "count(telemetry_build_info{$nodes})"),
             shared.NODES_DOWN,
             shared.FAILING_SOURCES,
-            numbers(
+            numbers_panel(
                 "Problems",
                 "Stuck: tools or libraries that hang in the driver and cannot be killed, or that another process blocks. "
                 "Not understood: output that could not be parsed. Unknown fields: output without a metric. Refused: devices above the "
@@ -80,24 +80,24 @@ MONITOR = Page(
         ),
         "Sources": (
             with_few_points(
-                states(
+                states_panel(
                     "State of each source",
                     f"The state of up to {_MAX_ROWS} tools or libraries. Those that were not ok for the longest time come first.",
-                    {str(n): (state, _COLOURS.get(state, GREY)) for n, state in enumerate(STATES)},
+                    {str(n): (state, _COLOURS_BY_STATE.get(state, GREY)) for n, state in enumerate(STATES)},
                     query(
                         f"max without (state) (({_STATE_NUMBER}) and on ({_SOURCE_LABELS}) bottomk({_MAX_ROWS}, {_OK_SHARE}))",
                         "{{instance}} {{source}}",
                     ),
                 ).with_size(height=11)
             ),
-            lines(
+            line_panel(
                 "Duration of polls",
                 "The slowest polls. Polls that become slower often precede a hanging driver.",
                 "s",
-                top_series("telemetry_source_duration_seconds{$nodes}", _POLL_LEGEND, f"{_SOURCE_LABELS}, poll"),
-                axis=FREE,
+                top_series_query("telemetry_source_duration_seconds{$nodes}", _POLL_LEGEND, f"{_SOURCE_LABELS}, poll"),
+                axis=NO_SOFT_LIMITS,
             ),
-            lines(
+            line_panel(
                 "Age of the last success",
                 "The polls whose last success was longest ago.",
                 "dtdhms",
@@ -108,10 +108,10 @@ MONITOR = Page(
                     " bottomk(8, telemetry_source_last_success_timestamp_seconds{$nodes} @ end())",
                     _POLL_LEGEND,
                 ),
-                axis=FREE,
+                axis=NO_SOFT_LIMITS,
             ),
             with_few_points(
-                lines(
+                line_panel(
                     "Failures",
                     "Failed attempts per minute, by reason. 0: no failures.",
                     "cpm",
@@ -123,7 +123,7 @@ MONITOR = Page(
                     ),
                 )
             ),
-            lines(
+            line_panel(
                 "Overruns",
                 "Polls per minute that were still running when the next poll was due.",
                 "cpm",
@@ -135,32 +135,34 @@ MONITOR = Page(
             ),
         ),
         "Cost": (
-            lines(
+            line_panel(
                 "CPU of each source",
                 "Share of a core, including child processes, for the sources that use most.",
                 "percentunit",
-                top_rates("telemetry_source_cpu_seconds_total{$nodes}", "{{instance}} {{source}}", _SOURCE_LABELS),
-                axis=FREE,
+                top_rates_query(
+                    "telemetry_source_cpu_seconds_total{$nodes}", "{{instance}} {{source}}", _SOURCE_LABELS
+                ),
+                axis=NO_SOFT_LIMITS,
             ),
-            lines(
+            line_panel(
                 "CPU of the daemon",
                 "Share of a core, without child processes, for the daemons that use most.",
                 "percentunit",
-                top_rates("process_cpu_seconds_total{$nodes}", "{{instance}}", NODE, _OF_DAEMONS),
-                axis=FREE,
+                top_rates_query("process_cpu_seconds_total{$nodes}", "{{instance}}", NODE, _IF_DAEMON),
+                axis=NO_SOFT_LIMITS,
             ),
-            lines(
+            line_panel(
                 "Memory of the daemon",
                 "Resident memory, without child processes, for the daemons that use most.",
                 "bytes",
-                top_series("process_resident_memory_bytes{$nodes}", "{{instance}}", NODE, condition=_OF_DAEMONS),
+                top_series_query("process_resident_memory_bytes{$nodes}", "{{instance}}", NODE, condition=_IF_DAEMON),
             ),
-            lines(
+            line_panel(
                 "Duration of scrapes",
                 "The slowest scrapes, as Prometheus measures them.",
                 "s",
-                top_series("scrape_duration_seconds{$nodes}", "{{instance}}", NODE, condition=_OF_DAEMONS),
-                axis=FREE,
+                top_series_query("scrape_duration_seconds{$nodes}", "{{instance}}", NODE, condition=_IF_DAEMON),
+                axis=NO_SOFT_LIMITS,
             ),
         ),
         "Versions and expectations": (

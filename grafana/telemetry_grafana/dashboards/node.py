@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
-from telemetry_grafana.dashboards.panels import GREEN, RED, Column, Figure, card_table, lines, numbers, states
+from telemetry_grafana.dashboards.panels import (
+    GREEN,
+    RED,
+    Column,
+    Figure,
+    card_table,
+    line_panel,
+    numbers_panel,
+    states_panel,
+)
 from telemetry_grafana.dashboards.query import node_queries, node_query, not_reported_query, query, with_card_label
 from telemetry_grafana.promql import CARD, prefix_pattern
 from telemetry_parsers.metrics import MEMORY_SENSORS
@@ -25,7 +34,7 @@ def _partition_value(metric: str) -> str:
 
 
 def _label_by_card(promql: str) -> str:
-    """Label each partition's series with the number of its card."""
+    """Add a label `card` with the number of the card that contains the partition."""
     return f'label_replace(max {shared.BY_CARD} ({promql}), "card", "$$1", "device", "([^:]*):.*")'
 
 
@@ -76,7 +85,7 @@ NODE = Page(
             shared.LOST,
             shared.FAILING,
             shared.FAILING_SOURCES,
-            numbers(
+            numbers_panel(
                 "Heat, power, host",
                 f"{shared.THROTTLED_TEXT} Energy: the cards' energy in the time range. Host: the highest CPU utilization and the shortest uptime of the chosen nodes.",
                 shared.THROTTLED,
@@ -90,14 +99,14 @@ NODE = Page(
             shared.FIRING_ALERTS.with_size(height=5),
         ),
         "Heat and power": (
-            lines(
+            line_panel(
                 "Temperature",
                 "The hottest sensor of each card other than memory and board; dashed: the temperature at which the card slows down.",
                 "celsius",
                 node_query("accelerator:temperature_celsius{$cards}"),
                 limits=(node_query("accelerator:temperature_limit_celsius{$cards}", "limit"),),
             ),
-            lines(
+            line_panel(
                 "Power",
                 "The vendor's main power reading. The label `power_kind` of `accelerator_info` shows its kind. Dashed: the power limits.",
                 "watt",
@@ -106,13 +115,13 @@ NODE = Page(
             ),
         ),
         "Work": (
-            lines(
+            line_panel(
                 "Utilization",
                 "Average utilization, from the busy seconds that the daemon counts.",
                 "percentunit",
                 node_query("clamp_max(rate(accelerator_busy_seconds_total{$cards}[$__rate_interval]), 1)"),
             ),
-            lines(
+            line_panel(
                 "Memory",
                 "Device memory in use as a share of the total.",
                 "percentunit",
@@ -120,13 +129,13 @@ NODE = Page(
             ),
         ),
         "Throttling": (
-            lines(
+            line_panel(
                 "Clocks",
                 "Graphics or multiprocessor clock.",
                 "hertz",
                 *node_queries((f"max without (domain) ({_CORE_CLOCK})", "")),
             ),
-            states(
+            states_panel(
                 "Why the clocks are throttled",
                 "A row for each reason that was active in the time range, and for each card without a reason.",
                 shared.THROTTLE_STATES,
@@ -143,7 +152,7 @@ NODE = Page(
         ),
         "Errors, events and links": (_ERRORS,),
         "Presence": (
-            states(
+            states_panel(
                 "Cards",
                 "Whether a source lists the card. Empty: unknown, because the source failed or was released.",
                 {"0": ("lost", RED), "1": ("up", GREEN)},
@@ -153,7 +162,7 @@ NODE = Page(
     },
     collapsed={
         "Errors and traffic over time": (
-            lines(
+            line_panel(
                 "Memory errors",
                 "Errors since the driver was loaded, summed over all memory of a card.",
                 "short",
@@ -162,7 +171,7 @@ NODE = Page(
                     ("sum without (location) (accelerator_ecc_uncorrected_total{$cards})", "uncorrected"),
                 ),
             ),
-            states(
+            states_panel(
                 "Events",
                 shared.EVENTS_TEXT,
                 shared.EVENT_WORDS,
@@ -172,7 +181,7 @@ NODE = Page(
                     "no event",
                 ),
             ).with_size(width=12),
-            lines(
+            line_panel(
                 "Traffic between cards",
                 "Bytes received over NVLink, XGMI, MTLink or HCCS, averaged over eight minutes, because most cards are polled once a minute.",
                 "Bps",
@@ -181,7 +190,7 @@ NODE = Page(
                 ),
                 min_step="2m",
             ),
-            lines(
+            line_panel(
                 "PCIe and link errors",
                 "PCIe replays, and checksum errors on links between cards, per minute. Averages over twenty minutes.",
                 "cpm",
@@ -196,20 +205,20 @@ NODE = Page(
             ),
         ),
         "Host": (
-            lines(
+            line_panel(
                 "Host CPU",
                 "Share of the host's CPU time in use.",
                 "percentunit",
                 query("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}"),
             ),
-            lines(
+            line_panel(
                 "Host memory",
                 "Host memory in use; dashed: the total.",
                 "bytes",
                 query("telemetry_host_memory_used_bytes{$nodes}", "{{instance}}"),
                 limits=(query("telemetry_host_memory_total_bytes{$nodes}", "{{instance}} all"),),
             ),
-            lines(
+            line_panel(
                 "Host load",
                 "Processes that run or wait to run, averaged over one, five and fifteen minutes.",
                 "short",
@@ -220,7 +229,7 @@ NODE = Page(
         ),
         "Partitions": (_PARTITIONS,),
         "More than utilization": (
-            lines(
+            line_panel(
                 "Units active",
                 "Average share of the multiprocessors and tensor units that computed, if the card reports it.",
                 "percentunit",
@@ -229,7 +238,7 @@ NODE = Page(
                     ("accelerator_tensor_active_ratio{$cards}", "tensor units"),
                 ),
             ),
-            lines(
+            line_panel(
                 "Memory traffic",
                 "Depending on the card: share of time in which memory was read or written, or share of the bandwidth in use.",
                 "percentunit",
@@ -240,14 +249,14 @@ NODE = Page(
             ),
         ),
         "Memory temperature, memory clocks, fans": (
-            lines(
+            line_panel(
                 "Memory temperature",
                 "The hottest memory or HBM sensor of each card.",
                 "celsius",
                 *node_queries((f"max without (sensor) ({_MEMORY_SENSORS})", "")),
             ),
-            lines("Memory clocks", "Memory clock.", "hertz", *node_queries((_MEMORY_CLOCK, ""))),
-            lines(
+            line_panel("Memory clocks", "Memory clock.", "hertz", *node_queries((_MEMORY_CLOCK, ""))),
+            line_panel(
                 "Fans",
                 "Speed as a share of the maximum.",
                 "percentunit",

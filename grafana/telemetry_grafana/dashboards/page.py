@@ -38,8 +38,8 @@ _SOURCE = DatasourceVariable("datasource").label("Data source").type("prometheus
 _LABELS_BY_VARIABLE = {"node": "instance"}
 
 
-def _build_variable(name: str, label: str, series: str, *, has_all: bool) -> QueryVariable:
-    """Return a variable that allows several values."""
+def _build_variable(name: str, label: str, series: str, *, with_all: bool) -> QueryVariable:
+    """Return a dashboard variable that allows several values."""
     variable = (
         QueryVariable(name)
         .label(label)
@@ -50,7 +50,7 @@ def _build_variable(name: str, label: str, series: str, *, has_all: bool) -> Que
         .multi(True)
     )
     # `.*` also matches a missing label, such as `model` of an unknown model.
-    return variable.include_all(True).all_value(".*").current(_ALL) if has_all else variable
+    return variable.include_all(True).all_value(".*").current(_ALL) if with_all else variable
 
 
 _ANNOTATION_STEP = "60s"
@@ -63,11 +63,11 @@ class _Annotation(AnnotationQuery):
 
     def __init__(self, name: str, color: str, expression: str, title: str, text: str) -> None:
         super().__init__(name=name, datasource=DATA_SOURCE, icon_color=color, expr=expression)
-        self._format = {"step": _ANNOTATION_STEP, "titleFormat": title, "textFormat": text, "tagKeys": "instance"}
+        self._extras = {"step": _ANNOTATION_STEP, "titleFormat": title, "textFormat": text, "tagKeys": "instance"}
 
     def to_json(self) -> dict[str, object]:
         """Return the annotation as JSON, including the settings that the SDK does not support."""
-        return {**super().to_json(), **self._format}
+        return {**super().to_json(), **self._extras}
 
 
 _FIRING = 'ALERTS{$alerted,alertstate="firing"SEVERITY}'
@@ -101,9 +101,9 @@ _ANNOTATIONS = (
 )
 
 
-def _annotations(*, has_all_alerts: bool) -> list[AnnotationQuery]:
+def _annotations(*, includes_warnings: bool) -> list[AnnotationQuery]:
     # The many annotations for the warnings of a whole fleet would hide the panels.
-    severity = "" if has_all_alerts else ',severity="critical"'
+    severity = "" if includes_warnings else ',severity="critical"'
     return [
         _Annotation(name, color, query(promql.replace("SEVERITY", severity)).expression, title, text)
         for name, color, promql, title, text in _ANNOTATIONS
@@ -152,9 +152,9 @@ class Page:
             .with_variable(_SOURCE)
         )
         for name, label, series in _VARIABLES:
-            builder = builder.with_variable(_build_variable(name, label, series, has_all=name not in self.preselected))
+            builder = builder.with_variable(_build_variable(name, label, series, with_all=name not in self.preselected))
         dashboard = builder.build()
-        dashboard.annotations.list_val = _annotations(has_all_alerts=bool(self.preselected))
+        dashboard.annotations.list_val = _annotations(includes_warnings=bool(self.preselected))
         dashboard.panels = list(self._build_rows())
         return dashboard
 
@@ -180,7 +180,7 @@ def _build_row(title: str, row_id: int, top: int) -> Row:
 
 
 def _place_panels(panels: Sequence[Panel], top: int) -> Iterator[tuple[Panel, GridPos]]:
-    """Yield each panel with its position on the page."""
+    """Yield each panel with its position on the page. Panels fill lines from left to right."""
     x = line_height = 0
     for panel in panels:
         if x + panel.width > _GRID_WIDTH:

@@ -20,7 +20,7 @@ from grafana_foundation_sdk.models import common, dashboard
 from grafana_foundation_sdk.models.dashboard import DataTransformerConfig, DynamicConfigValue
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from telemetry_grafana.dashboards.query import RANKED, Query, query
+from telemetry_grafana.dashboards.query import RANKING_LEGEND, Query, query
 
 DATA_SOURCE = dashboard.DataSourceRef(type_val="prometheus", uid="${datasource}")
 # Shown instead of missing data, because an empty panel could look like a good state.
@@ -68,8 +68,8 @@ class Axis:
     soft_high: float | None = None
 
 
-# For values that are far below the unit's usual range.
-FREE = Axis()
+# For values that are far below the usual range of the unit.
+NO_SOFT_LIMITS = Axis()
 AROUND_ZERO = Axis(lowest=None)
 _AXES: Mapping[str, Axis] = {"percentunit": Axis(soft_high=1.0), "celsius": Axis(None, 20.0, 90.0)}
 _RANKED_DECIMALS: Mapping[str, int] = {"percentunit": 1, "celsius": 0}
@@ -94,7 +94,7 @@ class Panel:
         return replace(self, builder=self.builder.no_value(text))
 
 
-def lines(
+def line_panel(
     title: str,
     description: str,
     unit: str,
@@ -133,18 +133,20 @@ def _legend_options() -> VizLegendOptions:
 
 
 def with_unit(panel: Panel, unit: str, query_index: int) -> Panel:
-    """Return the panel with another unit for one of its queries."""
+    """Return the panel with a different unit for one of its queries."""
     return replace(panel, builder=panel.builder.override_by_query(_query_name(query_index), _overrides({"unit": unit})))
 
 
-def stacked(title: str, description: str, unit: str, *queries: Query) -> Panel:
+def stacked_panel(title: str, description: str, unit: str, *queries: Query) -> Panel:
     """Return a panel of stacked series over time, which also shows their sum."""
-    panel = lines(title, description, unit, *queries)
+    panel = line_panel(title, description, unit, *queries)
     stacking = StackingConfig().mode(common.StackingMode.NORMAL).group("A")
     return replace(panel, builder=panel.builder.stacking(stacking).fill_opacity(30))
 
 
-def number(title: str, description: str, promql: str, unit: str = "short", steps: Steps = ((None, _NEUTRAL),)) -> Panel:
+def number_panel(
+    title: str, description: str, promql: str, unit: str = "short", steps: Steps = ((None, _NEUTRAL),)
+) -> Panel:
     """Return a panel with one number: the current result of a query."""
     panel = _stat_panel().thresholds(_thresholds(steps))
     return Panel(_with_settings(panel, title, description, unit, (_instant_query(promql),)), 3, 4)
@@ -166,8 +168,8 @@ class Figure:
     steps: Steps = ((None, _NEUTRAL),)
 
 
-def numbers(title: str, description: str, *figures: Figure) -> Panel:
-    """Return a panel of several numbers side by side."""
+def numbers_panel(title: str, description: str, *figures: Figure) -> Panel:
+    """Return a panel with several numbers side by side."""
     panel = _stat_panel().text_mode(common.BigValueTextMode.VALUE_AND_NAME).wide_layout(False)
     for index, figure in enumerate(figures):
         settings = _overrides({"unit": figure.unit, "thresholds": _threshold_settings(figure.steps)})
@@ -185,7 +187,7 @@ def _stat_panel() -> _Builder:
     return stat.Panel().reduce_options(options).graph_mode(common.BigValueGraphMode.NONE)
 
 
-def ranking(title: str, description: str, unit: str, promql: str, steps: Steps) -> Panel:
+def ranking_panel(title: str, description: str, unit: str, promql: str, steps: Steps) -> Panel:
     """Return a panel with the highest values as bars."""
     panel = (
         bargauge.Panel()
@@ -200,10 +202,10 @@ def ranking(title: str, description: str, unit: str, promql: str, steps: Steps) 
         .thresholds(_thresholds(steps))
     )
     panel = panel.decimals(_RANKED_DECIMALS[unit]) if unit in _RANKED_DECIMALS else panel
-    return Panel(_with_settings(panel, title, description, unit, (_instant_query(promql, RANKED),)), 8, 8)
+    return Panel(_with_settings(panel, title, description, unit, (_instant_query(promql, RANKING_LEGEND),)), 8, 8)
 
 
-def heatmap(title: str, description: str, unit: str, series: Query) -> Panel:
+def heatmap_panel(title: str, description: str, unit: str, series: Query) -> Panel:
     """Return a panel with a row of coloured cells for each series over time."""
     panel = (
         statushistory.Panel()
@@ -221,7 +223,7 @@ def heatmap(title: str, description: str, unit: str, series: Query) -> Panel:
     return Panel(_with_settings(panel, title, description, unit, (series,)), 24, 15)
 
 
-def states(title: str, description: str, words: Words, *queries: Query) -> Panel:
+def states_panel(title: str, description: str, words: Words, *queries: Query) -> Panel:
     """Return a panel with the state of each series over time."""
     panel = (
         statetimeline.Panel()
@@ -309,7 +311,7 @@ _NAME_PIXELS, _MIN_PIXELS = 100, 60
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table column, hidden if it has no heading."""
+    """A column of a table. A column without a heading is hidden."""
 
     heading: str
     promql: str
@@ -326,7 +328,7 @@ def card_table(
     columns: Sequence[Column],
     sort: Sequence[str] = (),
 ) -> Panel:
-    """Return a table with links to the cards. In `sort`, a leading minus means descending."""
+    """Return a table with links to the cards. A leading minus in `sort` means descending order."""
     names = _value_names(columns)
     column_order = [*labels, *names]
     indices = {name: index for index, name in enumerate(column_order)}
@@ -348,8 +350,8 @@ def card_table(
     )
     sorted_headings = {name.removeprefix("-") for name in sort}
     for column in (column for column in columns if column.heading):
-        is_long = column.unit in _LONG_UNITS or len(column.heading) > _MAX_HEADING_LENGTH
-        width = _FIGURE_PIXELS + _EXTRA_PIXELS * ((column.heading in sorted_headings) + is_long)
+        is_wide = column.unit in _LONG_UNITS or len(column.heading) > _MAX_HEADING_LENGTH
+        width = _FIGURE_PIXELS + _EXTRA_PIXELS * ((column.heading in sorted_headings) + is_wide)
         panel = panel.override_by_name(column.heading, _overrides({**_column_settings(column), "custom.width": width}))
     for label in labels:
         panel = panel.override_by_name(label, _overrides(_label_settings(label)))

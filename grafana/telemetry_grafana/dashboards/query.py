@@ -30,13 +30,13 @@ SELECTORS = {
 _CARD_KEY, _NODE_KEY = f"{NODE}, vendor, device", f"{NODE}, vendor"
 # On nodes with several vendors, a card's number is unique only together with the vendor.
 _MIXED = f"(count by ({NODE}) (group by ({NODE}, vendor) (last_over_time(telemetry_devices{{$nodes}}[$__range] @ end()))) > 1)"
-# Matches "VENDOR MODEL" if the model's name itself begins with the vendor.
-_NAMED_AFTER_VENDOR = "(?i)" + "|".join(f"{word} ({word}.*)" for word in VENDOR_WORDS)
-_GROUPS = "".join(f"$${group + 1}" for group in range(len(VENDOR_WORDS)))
+# Matches "VENDOR MODEL" if the model's name itself begins with the vendor's name.
+_NAMES_WITH_VENDOR = "(?i)" + "|".join(f"{word} ({word}.*)" for word in VENDOR_WORDS)
+_ALL_GROUPS = "".join(f"$${group + 1}" for group in range(len(VENDOR_WORDS)))
 # The number of series that fit into a legend.
 _MAX_SERIES = 8
 # Grafana cuts long names at the end, so the node comes last. The blank at the end leaves room for wide characters.
-RANKED = "{{vendor}} {{device}} {{instance}} "
+RANKING_LEGEND = "{{vendor}} {{device}} {{instance}} "
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def query(promql: str, legend: str = "", form: Form = "range") -> Query:
 
 
 def _name_series(name: str, labels: str, labels_if_mixed: str, series: str, key: str) -> str:
-    """Add a label with the joined values of `labels` or, on nodes with several vendors, `labels_if_mixed`."""
+    """Return series with a new label `name`: the values of `labels`, or of `labels_if_mixed` on nodes with several vendors."""
     # Without `@ end()`, Prometheus would compute the names at each step, which doubles the query's duration.
     grouped = f"group by ({key}) (last_over_time({series}[$__range] @ end()))"
     single_vendor = f'label_join({grouped} unless on ({NODE}) {_MIXED}, "{name}", " ", {labels})'
@@ -71,36 +71,36 @@ _ORDERED_CARD_NAMES = f'label_replace({_CARD_NAMES}, "card", "$$1  $$2", "card",
 
 
 def with_card_label(promql: str, names: str = _CARD_NAMES) -> str:
-    """Add the label `card`, with the node and the card number."""
+    """Return the expression with the additional label `card`: the node's name and the card number."""
     return f"({promql}) * on ({_CARD_KEY}) group_left (card) {names}"
 
 
 def with_node_label(promql: str) -> str:
-    """Add the label `node`, with the node's name."""
+    """Return the expression with the additional label `node`: the node's name."""
     return f"({promql}) * on ({_NODE_KEY}) group_left (node) {_NODE_NAMES}"
 
 
-def by_model(promql: str, suffix: str = "") -> Query:
+def query_by_model(promql: str, suffix: str = "") -> Query:
     """Return a query with a series for each model."""
     with_name = f'label_join({promql}, "name", " ", "vendor", "model")'
     return query(
-        f'label_replace({with_name}, "name", "{_GROUPS}", "name", "{_NAMED_AFTER_VENDOR}")', f"{{{{name}}}}{suffix}"
+        f'label_replace({with_name}, "name", "{_ALL_GROUPS}", "name", "{_NAMES_WITH_VENDOR}")', f"{{{{name}}}}{suffix}"
     )
 
 
-def by_card(promql: str) -> Query:
+def query_by_card(promql: str) -> Query:
     """Return a query with a series for each card, in the order of card numbers."""
     return query(with_card_label(promql, _ORDERED_CARD_NAMES), "{{card}}")
 
 
 def card_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return a query for each (PromQL, legend), and a `not_reported_query` at the end."""
+    """Return a query for each pair (PromQL, legend), followed by a `not_reported_query`."""
     queries = [query(promql, f"{{{{device}}}} {legend}".rstrip()) for promql, legend in series]
     return (*queries, not_reported_query(*_card_selectors(series)))
 
 
 def node_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return a query for each (PromQL, legend) on the chosen nodes, and a `not_reported_query` at the end."""
+    """Return a query for each pair (PromQL, legend) on the chosen nodes, followed by a `not_reported_query`."""
     return (*(node_query(promql, legend) for promql, legend in series), not_reported_query(*_card_selectors(series)))
 
 
@@ -111,15 +111,15 @@ def _card_selectors(series: Sequence[tuple[str, str]]) -> Iterable[str]:
 def not_reported_query(*selectors: str) -> Query:
     """Return a query for the models that report none of the selected series."""
     any_selector = " or ".join(selectors)
-    return by_model(
+    return query_by_model(
         f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1"
         f" unless on ({CARD}) {PARTITIONS} unless on ({CARD}) ({any_selector}))",
         ": n/a",
     )
 
 
-def top_series(promql: str, legend: str, by: str, max_count: int = _MAX_SERIES, condition: str = "") -> Query:
-    """Return a query for the series with the highest values in the time range."""
+def top_series_query(promql: str, legend: str, by: str, max_count: int = _MAX_SERIES, condition: str = "") -> Query:
+    """Return a query for the series with the highest values in the time range. `by` are the labels that identify a series."""
     return query(_top_expression(promql, by, max_count, condition), legend)
 
 
@@ -127,12 +127,12 @@ def _top_expression(promql: str, by: str, max_count: int = _MAX_SERIES, conditio
     return f"{promql} and on ({by}) topk({max_count}, max_over_time({promql}[$__range] @ end()){condition})"
 
 
-def top_nodes(promql: str) -> Query:
+def top_nodes_query(promql: str) -> Query:
     """Return a query for the nodes with the highest values."""
     return query(with_node_label(_top_expression(promql, _NODE_KEY)), "{{node}}")
 
 
-def top_rates(counter: str, legend: str, by: str, condition: str = "") -> Query:
+def top_rates_query(counter: str, legend: str, by: str, condition: str = "") -> Query:
     """Return a query for the rates of the counters that grew most."""
     top_counters = f"topk({_MAX_SERIES}, increase({counter}[$__range] @ end()){condition})"
     return query(f"rate({counter}[$__rate_interval]) and on ({by}) {top_counters}", legend)

@@ -13,7 +13,7 @@ from telemetry_grafana.dashboards.panels import (
     Steps,
     Words,
     card_table,
-    number,
+    number_panel,
     rising,
 )
 from telemetry_grafana.promql import CARD, DEVICE, NODE, PARTITIONS
@@ -37,7 +37,7 @@ _REMOVED_PARTITIONS = (
     ' label_replace(accelerator_up, "parent", "$$1", "id", "(.*)"))'
 )
 # The most urgent state comes first. -1 means that a card had series within the last hour, but has none now.
-STATES: Words = {
+CARD_STATES: Words = {
     "-1": ("not watched", YELLOW),
     "0": ("lost", RED),
     "0.25": ("failing", RED),
@@ -56,7 +56,7 @@ _FAILING = " or ".join(
         "accelerator_ecc_uncorrected_total{$cards} > 0",
     )
 )
-STATE = (
+CARD_STATE = (
     f"max {BY_CARD} (accelerator_up{{$cards}} == 0) or 0.25 * group {BY_CARD} ({_FAILING})"
     f" or 0.5 * group {BY_CARD} (accelerator:temperature_margin_celsius{{$cards}} < 0)"
     f" or 0.75 * group {BY_CARD} (accelerator_throttled{{$cards,{THROTTLING}}} == 1)"
@@ -73,21 +73,23 @@ def throttle_state(condition: str = "") -> str:
 
 RED_IF_ANY = ((None, GREEN), (1, RED))
 YELLOW_IF_ANY = rising(1)
-_WHOLE = f"unless on ({CARD}) {PARTITIONS}"
+_IF_WHOLE = f"unless on ({CARD}) {PARTITIONS}"
 
 
-def _count_or_zero(counted: str, watched: str) -> str:
-    return f"count({counted}) or 0 * count({watched})"
+def _count_or_zero(counted: str, population: str) -> str:
+    return f"count({counted}) or 0 * count({population})"
 
 
-CARDS = number("Cards", "Whole cards that are up. Partitions do not count.", f"sum(accelerator_up{{$cards}} {_WHOLE})")
-LOST = number(
+CARDS = number_panel(
+    "Cards", "Whole cards that are up. Partitions do not count.", f"sum(accelerator_up{{$cards}} {_IF_WHOLE})"
+)
+LOST = number_panel(
     "Lost",
     "Cards that a working source no longer lists. Partitions do not count.",
-    f"sum((accelerator_up{{$cards}} == bool 0) {_WHOLE})",
+    f"sum((accelerator_up{{$cards}} == bool 0) {_IF_WHOLE})",
     steps=RED_IF_ANY,
 )
-FAILING = number(
+FAILING = number_panel(
     "Failing",
     "Cards with uncorrected memory errors, pending or failed memory repairs, or bad health, and cards whose driver "
     "asks for an action.",
@@ -107,14 +109,14 @@ THROTTLED_TEXT = (
     "Throttled: cards whose clocks are reduced by heat or by the power brake. The power limit alone does not count: it is normal at "
     "full load."
 )
-NODES_DOWN = number(
+NODES_DOWN = number_panel(
     "Nodes down",
     "Prometheus targets that do not respond now, but ran a telemetry daemon within the last day.",
     "count(up{$nodes} == 0 and on (cluster, job, instance) last_over_time(telemetry_build_info[1d]))"
     " or 0 * count(up{$nodes})",
     steps=RED_IF_ANY,
 )
-FAILING_SOURCES = number(
+FAILING_SOURCES = number_panel(
     "Bad sources",
     "Installed tools and libraries that fail. Readings that only they report are missing.",
     "sum(telemetry_source_up{$nodes} == bool 0)",
@@ -129,11 +131,11 @@ EVENTS_TEXT = (
     "rebooted. Only some drivers report events."
 )
 EVENT_WORDS: Words = {"0": ("none", GREEN), "1": ("open", YELLOW)}
-_ALERT = f"{NODE}, vendor, device, alertname"
+_ALERT_LABELS = f"{NODE}, vendor, device, alertname"
 _FIRING = 'ALERTS{$alerted,alertstate="firing"}'
 # Severities as numbers, for sorting.
 _SEVERITY = (
-    f'max by ({_ALERT}) (0 * ALERTS{{$alerted,alertstate="firing",severity="critical"}}'
+    f'max by ({_ALERT_LABELS}) (0 * ALERTS{{$alerted,alertstate="firing",severity="critical"}}'
     ' or ALERTS{$alerted,alertstate="firing",severity="warning"}'
     ' or 2 * ALERTS{$alerted,alertstate="firing",severity!~"critical|warning"})'
 )
@@ -151,7 +153,7 @@ ALL_CARDS = card_table(
     "lost. Click on a device to open its dashboard.",
     CARD_LABELS,
     (
-        Column("state", STATE, words=STATES),
+        Column("state", CARD_STATE, words=CARD_STATES),
         Column("temperature", current_value("accelerator:temperature_celsius"), "celsius", HEAT_STEPS),
         Column("headroom", current_value("accelerator:temperature_margin_celsius"), "celsius", _HEADROOM_STEPS),
         Column("power", current_value("accelerator_power_watts"), "suffix: W"),
@@ -171,7 +173,7 @@ FIRING_ALERTS = card_table(
         Column("severity", _SEVERITY, words={"0": ("critical", RED), "1": ("warning", YELLOW), "2": ("info", GREEN)}),
         Column(
             "since",
-            f"1000 * min by ({_ALERT}) (ALERTS_FOR_STATE{{$alerted}} and ignoring (alertstate) {_FIRING})",
+            f"1000 * min by ({_ALERT_LABELS}) (ALERTS_FOR_STATE{{$alerted}} and ignoring (alertstate) {_FIRING})",
             "dateTimeFromNow",
         ),
     ),

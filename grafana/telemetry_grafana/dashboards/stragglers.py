@@ -12,11 +12,11 @@ from telemetry_grafana.dashboards.panels import (
     Column,
     Panel,
     card_table,
-    lines,
-    ranking,
+    line_panel,
+    ranking_panel,
     rising,
 )
-from telemetry_grafana.dashboards.query import query, top_series, with_node_label
+from telemetry_grafana.dashboards.query import query, top_series_query, with_node_label
 from telemetry_grafana.promql import NODE
 
 _SCORE_STEPS = ((None, RED), (-5, YELLOW), (-3, GREEN), (3, YELLOW), (5, RED))
@@ -52,7 +52,7 @@ _SCORES = card_table(
 
 def _deviation_panel(title: str, name: str, unit: str) -> Panel:
     series = f"accelerator:{name}:deviation{{$cards}}"
-    return lines(
+    return line_panel(
         f"{title.capitalize()} against the median",
         f"The difference between a card's {title} and the median of its model, for the {_MAX_ROWS} cards furthest above the median "
         f"and the {_MAX_ROWS} furthest below. A line far from the others is a card that stands out.",
@@ -75,21 +75,21 @@ STRAGGLERS = Page(
     ),
     sections={
         "Cards that stand out": (
-            ranking(
+            ranking_panel(
                 "Work below the median",
                 "How far a card's utilization is below the median of its model.",
                 "percentunit",
                 "topk(10, -1 * accelerator:utilization_ratio:deviation{$cards} > 0)",
                 rising(0.05, 0.2),
             ).with_empty_text("no card does less"),
-            ranking(
+            ranking_panel(
                 "Clock below the median",
                 "How far a card's clock is below the median of its model.",
                 "hertz",
                 "topk(10, -1 * accelerator:clock_hertz:deviation{$cards} > 0)",
                 rising(5e7, 2e8),
             ).with_empty_text("no card is slower"),
-            ranking(
+            ranking_panel(
                 "Temperature above the median",
                 "How far a card's temperature is above the median of its model.",
                 "celsius",
@@ -100,7 +100,7 @@ STRAGGLERS = Page(
         ),
         "Over time": tuple(_deviation_panel(*metric) for metric in _COMPARED),
         "Slow hosts": (
-            lines(
+            line_panel(
                 "Utilization by node",
                 f"The {_MAX_ROWS} nodes with the lowest utilization.",
                 "percentunit",
@@ -112,11 +112,11 @@ STRAGGLERS = Page(
                     "{{node}}",
                 ),
             ),
-            lines(
+            line_panel(
                 "Host CPU",
                 f"The {_MAX_ROWS} busiest hosts. A busy host slows its cards down.",
                 "percentunit",
-                top_series("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}", NODE, _MAX_ROWS),
+                top_series_query("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}", NODE, _MAX_ROWS),
             ),
         ),
     },

@@ -8,23 +8,38 @@ from telemetry_grafana.dashboards.panels import (
     Column,
     Figure,
     card_table,
-    heatmap,
-    lines,
-    number,
-    numbers,
-    ranking,
+    heatmap_panel,
+    line_panel,
+    number_panel,
+    numbers_panel,
+    ranking_panel,
     rising,
 )
-from telemetry_grafana.dashboards.query import Query, by_card, by_model, not_reported_query, query, top_series
+from telemetry_grafana.dashboards.query import (
+    Query,
+    not_reported_query,
+    query,
+    query_by_card,
+    query_by_model,
+    top_series_query,
+)
 from telemetry_grafana.promql import CARD
-from telemetry_grafana.rules.recording import BYTES, CEILING, FLOPS, INTENSITY, LOST, SHARE, STEP_RATE
+from telemetry_grafana.rules.recording import (
+    FLOPS,
+    FLOPS_CEILING,
+    INTENSITY,
+    LOST_RATIO,
+    MEMORY_TRAFFIC,
+    PEAK_FLOPS_RATIO,
+    STEP_RATE,
+)
 
 _ON_CARD = f"on ({CARD})"
 _MAX_SERIES = 8
 _ESTIMATE = "Estimated as active cycles of the matrix units × FLOP per cycle × current clock, as if all work had the data type of the label."
 _PEAK_MEMORY = "accelerator_peak_memory_bytes_per_second{$cards}"
-_ROOF = f"({INTENSITY}{{$cards}} * {_ON_CARD} group_left () {_PEAK_MEMORY} < {CEILING}{{$cards}} or {CEILING}{{$cards}} and {INTENSITY}{{$cards}})"
-_RIDGE = f"{CEILING}{{$cards}} / {_ON_CARD} group_left () {_PEAK_MEMORY}"
+_ROOF = f"({INTENSITY}{{$cards}} * {_ON_CARD} group_left () {_PEAK_MEMORY} < {FLOPS_CEILING}{{$cards}} or {FLOPS_CEILING}{{$cards}} and {INTENSITY}{{$cards}})"
+_RIDGE = f"{FLOPS_CEILING}{{$cards}} / {_ON_CARD} group_left () {_PEAK_MEMORY}"
 # Ranks on the same card share the card's power equally.
 _JOB_LABELS = "cluster, job, job_id"
 _RANKS_OF_CARD = f"count by ({CARD}) ({STEP_RATE}{{$nodes}})"
@@ -32,9 +47,9 @@ _RANK_WATTS = f"({STEP_RATE}{{$nodes}} > bool -1) * {_ON_CARD} group_left () (ac
 _JOULES_PER_STEP = f"sum by ({_JOB_LABELS}) ({_RANK_WATTS}) / max by ({_JOB_LABELS}) ({STEP_RATE}{{$nodes}} > 0)"
 _TOKEN_RATE = f"sum by ({_JOB_LABELS}) (rate(telemetry_steps_tokens_total{{$nodes}}[$__rate_interval]))"
 _STEP_PARTS = "telemetry_steps_seconds_total{$nodes}"
-_BY_ROW = shared.BY_CARD.replace("(", "(dtype, ")
+_BY_CARD_AND_DTYPE = shared.BY_CARD.replace("(", "(dtype, ")
 # Idle cards are excluded, because their low clocks are not a loss.
-_LOST = f"({LOST}{{$cards}} and {_ON_CARD} accelerator:utilization_ratio:rate5m{{$cards}} > 0.05)"
+_LOST = f"({LOST_RATIO}{{$cards}} and {_ON_CARD} accelerator:utilization_ratio:rate5m{{$cards}} > 0.05)"
 
 
 def _top_jobs(promql: str) -> Query:
@@ -47,13 +62,13 @@ _ROOFLINES = card_table(
     f"the limit; above it, the matrix units are. {_ESTIMATE}",
     (*shared.CARD_LABELS, "dtype"),
     (
-        Column("FLOP/s", f"max {_BY_ROW} ({FLOPS}{{$cards}})", "flops", decimals=1),
-        Column("roof here", f"max {_BY_ROW} ({_ROOF})", "flops", decimals=1),
-        Column("ceiling now", f"max {_BY_ROW} ({CEILING}{{$cards}})", "flops", decimals=1),
-        Column("of the peak", f"max {_BY_ROW} ({SHARE}{{$cards}})", "percentunit", decimals=1),
-        Column("lost to clocks", f"max {_BY_ROW} ({_LOST})", "percentunit", rising(0.1, 0.3), decimals=1),
-        Column("intensity", f"max {_BY_ROW} ({INTENSITY}{{$cards}})", decimals=0),
-        Column("ridge", f"max {_BY_ROW} ({_RIDGE} and {_ON_CARD} {FLOPS}{{$cards}})", decimals=0),
+        Column("FLOP/s", f"max {_BY_CARD_AND_DTYPE} ({FLOPS}{{$cards}})", "flops", decimals=1),
+        Column("roof here", f"max {_BY_CARD_AND_DTYPE} ({_ROOF})", "flops", decimals=1),
+        Column("ceiling now", f"max {_BY_CARD_AND_DTYPE} ({FLOPS_CEILING}{{$cards}})", "flops", decimals=1),
+        Column("of the peak", f"max {_BY_CARD_AND_DTYPE} ({PEAK_FLOPS_RATIO}{{$cards}})", "percentunit", decimals=1),
+        Column("lost to clocks", f"max {_BY_CARD_AND_DTYPE} ({_LOST})", "percentunit", rising(0.1, 0.3), decimals=1),
+        Column("intensity", f"max {_BY_CARD_AND_DTYPE} ({INTENSITY}{{$cards}})", decimals=0),
+        Column("ridge", f"max {_BY_CARD_AND_DTYPE} ({_RIDGE} and {_ON_CARD} {FLOPS}{{$cards}})", decimals=0),
     ),
     sort=("-lost to clocks", "of the peak"),
 )
@@ -68,20 +83,20 @@ WORK = Page(
     ),
     sections={
         "Now": (
-            number("FLOP/s", f"The sum of all cards. {_ESTIMATE}", f"sum({FLOPS}{{$cards}})", "flops"),
-            number(
+            number_panel("FLOP/s", f"The sum of all cards. {_ESTIMATE}", f"sum({FLOPS}{{$cards}})", "flops"),
+            number_panel(
                 "Of the peak",
                 "Estimated FLOP/s as a share of the cards' quoted peaks.",
-                f"avg({SHARE}{{$cards}})",
+                f"avg({PEAK_FLOPS_RATIO}{{$cards}})",
                 "percentunit",
             ),
-            number(
+            number_panel(
                 "Lost to clocks",
                 "The part of the peaks that busy cards cannot reach at their current clocks.",
                 f"avg({_LOST})",
                 "percentunit",
             ),
-            numbers(
+            numbers_panel(
                 "Steps",
                 "Steps and tokens per second, as jobs report them, and energy per token.",
                 Figure("steps/s of the slowest job", f"min(max by ({_JOB_LABELS}) ({STEP_RATE}{{$nodes}}))", "short"),
@@ -95,14 +110,14 @@ WORK = Page(
             _ROOFLINES,
         ),
         "Work and power": (
-            lines(
+            line_panel(
                 "Estimated FLOP/s",
                 f"The cards with the highest values. {_ESTIMATE}",
                 "flops",
-                top_series(f"{FLOPS}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _MAX_SERIES),
+                top_series_query(f"{FLOPS}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _MAX_SERIES),
                 not_reported_query("accelerator_pipe_active_ratio{$cards}", "accelerator_tensor_active_ratio{$cards}"),
             ),
-            lines(
+            line_panel(
                 "Power of the cards with the highest FLOP/s",
                 "Five-minute averages. A card with high power and little work is waiting, or uses another data type.",
                 "watt",
@@ -111,49 +126,49 @@ WORK = Page(
                     "{{instance}} {{device}}",
                 ),
             ),
-            lines(
+            line_panel(
                 "Memory traffic",
                 "Bytes per second, computed from the share of the memory bandwidth in use.",
                 "Bps",
-                top_series(f"{BYTES}{{$cards}}", "{{instance}} {{device}}", CARD, _MAX_SERIES),
+                top_series_query(f"{MEMORY_TRAFFIC}{{$cards}}", "{{instance}} {{device}}", CARD, _MAX_SERIES),
                 not_reported_query("accelerator_memory_bandwidth_ratio{$cards}"),
             ),
-            lines(
+            line_panel(
                 "Lost to clocks",
                 "The part of the quoted peak that cannot be reached at the current clock, because of power caps, heat, or a fixed clock.",
                 "percentunit",
-                top_series(f"{LOST}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _MAX_SERIES),
+                top_series_query(f"{LOST_RATIO}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _MAX_SERIES),
             ),
         ),
         "The cluster": (
-            heatmap(
+            heatmap_panel(
                 "Share of the peak",
                 "Each card's estimated share of the quoted peak.",
                 "percentunit",
-                by_card(f"max {shared.BY_CARD} ({SHARE}{{$cards}})"),
+                query_by_card(f"max {shared.BY_CARD} ({PEAK_FLOPS_RATIO}{{$cards}})"),
             ),
-            ranking(
+            ranking_panel(
                 "Below their peers",
                 "The gap between a card and the median of its model on the same node, as a share of the peak.",
                 "percentunit",
-                f"topk(10, quantile by (cluster, job, instance, vendor, model) (0.5, {SHARE}{{$cards}}) - on (cluster, job, instance, vendor, model) group_right () {SHARE}{{$cards}})",
+                f"topk(10, quantile by (cluster, job, instance, vendor, model) (0.5, {PEAK_FLOPS_RATIO}{{$cards}}) - on (cluster, job, instance, vendor, model) group_right () {PEAK_FLOPS_RATIO}{{$cards}})",
                 rising(0.05, 0.15),
             ),
-            lines(
+            line_panel(
                 "Models",
                 "The median share of the peak by model.",
                 "percentunit",
-                by_model(f"quantile by (vendor, model) (0.5, {SHARE}{{$cards}})"),
+                query_by_model(f"quantile by (vendor, model) (0.5, {PEAK_FLOPS_RATIO}{{$cards}})"),
             ).with_size(16, 8),
         ),
         "Steps of jobs": (
-            lines(
+            line_panel(
                 "Step time",
                 "Seconds per step of each job's slowest rank, for the jobs with the longest steps.",
                 "s",
                 _top_jobs(f"(1 / min by ({_JOB_LABELS}) ({STEP_RATE}{{$nodes}} > 0))"),
             ),
-            lines(
+            line_panel(
                 "Parts of the step time",
                 "Each part's share of the step time of all jobs, as the jobs measure it.",
                 "percentunit",
@@ -162,13 +177,13 @@ WORK = Page(
                     "{{part}}",
                 ),
             ),
-            lines(
+            line_panel(
                 "Joules per step",
                 "Energy that all cards of a job use for one step, for the jobs with the highest values.",
                 "joule",
                 _top_jobs(f"({_JOULES_PER_STEP})"),
             ),
-            lines(
+            line_panel(
                 "FLOP/s as jobs count them",
                 "Counted by the jobs themselves, not estimated. The chart shows the jobs with the highest values.",
                 "flops",

@@ -39,8 +39,8 @@ PRESENCE = AlertGroup(
             name="AcceleratorLost",
             # The 5 minutes bridge a restart of the daemon. Partitions are excluded, because their card is also lost.
             condition=f"last_over_time(accelerator_up[5m]) == 0 {_UNLESS_RECENT_PARTITION} unless accelerator:up:flapping",
-            hold="3m",
-            held_back_by_event="xid_79",
+            pending_period="3m",
+            inhibited_by_event="xid_79",
             summary="{vendor} {device} ({model}) on {instance} is lost",
             meaning="The source that used to list the card still works, but no longer lists it. Possible causes: the card fell off the bus, the driver gave up on it, or somebody removed it. A partition that disappears while its card remains does not count as lost.",
             check="Run `lspci`, `dmesg` (NVIDIA: Xid 79) and the vendor's tool. The label `id` identifies the card, even if the card numbers have changed.",
@@ -57,7 +57,7 @@ PRESENCE = AlertGroup(
         critical(
             name="AcceleratorsFewerThanExpected",
             condition=_above_card_count("telemetry_devices_expected", "cluster, job, instance, vendor", _KNOWN_CARDS),
-            hold="10m",
+            pending_period="10m",
             summary="{instance} should have {value} {vendor} cards, but has fewer",
             meaning="The node has fewer cards than `expect.devices`. Possible causes: a card was missing from the start, a card was removed with `telemetry forget`, or no source of the vendor works. Cards for which AcceleratorLost fires do not count as missing.",
             check="Run `telemetry snapshot` and `lspci`. `telemetry_pci_devices` shows how many cards are on the bus.",
@@ -66,7 +66,7 @@ PRESENCE = AlertGroup(
         warning(
             name="AcceleratorNotListed",
             condition=_NOT_LISTED,
-            hold="15m",
+            pending_period="15m",
             summary="{instance} has {value} {vendor} cards on the bus, but telemetry lists fewer",
             meaning="A card is on the PCI bus, but no tool or library lists the card. Possible causes: no driver is bound to the card, the driver gave the card up, or the vendor's tool is missing or fails.",
             check="`lspci -k` shows the driver of each card; `telemetry doctor` shows which sources were found.",
@@ -79,7 +79,7 @@ PRESENCE = AlertGroup(
                 f" unless on (cluster, job, instance, vendor) telemetry_devices_expected"
                 f" unless on (cluster, instance, vendor) ({_NOT_LISTED}) {_UNLESS_INACTIVE}"
             ),
-            hold="15m",
+            pending_period="15m",
             summary="{instance} had {value} {vendor} cards before its daemon lost its state, but has fewer now",
             meaning="The daemon lost its state, for example because the node has a new image, or the pod has no volume for the state. Now the node has fewer cards than before. AcceleratorLost cannot fire, because the daemon does not know the missing cards. The alert ends when the node has the same number of cards again, or seven days after the state was lost.",
             check="Run `lspci`, `dmesg` and the vendor's tool. Earlier samples of `accelerator_info` show the previous cards.",
@@ -131,7 +131,7 @@ BROKEN = AlertGroup(
         warning(
             name="AcceleratorRecoveryNeeded",
             condition='accelerator_recovery_action{action!="none"} == 1',
-            hold="5m",
+            pending_period="5m",
             summary="the driver asks to {action} {vendor} {device} on {instance}",
             meaning="The driver asks for an action, such as a reset. The card works properly again only after this action.",
             check="Look at the card's events and memory errors (Card dashboard).",
@@ -139,7 +139,7 @@ BROKEN = AlertGroup(
         critical(
             name="AcceleratorUnhealthy",
             condition=_with_last_value('accelerator_health{state=~"alarm|critical"}') + " == 1",
-            hold="2m",
+            pending_period="2m",
             summary="{vendor} {device} on {instance} reports its health as {state}",
             meaning="The card reports a bad health state.",
             check="The vendor's tool names the error codes (Ascend: `npu-smi info -t health -i ID`).",
@@ -147,7 +147,7 @@ BROKEN = AlertGroup(
         critical(
             name="AcceleratorUncorrectedErrors",
             condition="sum without (location) (" + _with_last_value("accelerator_ecc_uncorrected_total") + ") > 0",
-            held_back_by_event="xid_(48|95)",
+            inhibited_by_event="xid_(48|95)",
             summary="{vendor} {device} on {instance}: {value:humanize} uncorrected memory errors",
             meaning="Wrong data in memory could not be corrected. Jobs that used this data have failed or have wrong results.",
             check="The Card dashboard shows where the errors were, and whether rows have been remapped or pages retired since.",
@@ -158,7 +158,7 @@ BROKEN = AlertGroup(
                 f"sum {_BY_DEVICE} (accelerator_ecc_corrected_total) > $ecc_corrected"
                 f' or sum {_BY_DEVICE} (accelerator_ecc_corrected_total{{location=~"sram.*"}}) > $ecc_corrected_sram'
             ),
-            hold="5m",
+            pending_period="5m",
             summary="{vendor} {device} on {instance}: {value:humanize} corrected memory errors",
             meaning="The card has corrected many memory errors. Uncorrected errors often follow, and each correction takes time.",
             check="See how fast the number of errors grows.",
@@ -173,8 +173,8 @@ BROKEN = AlertGroup(
         warning(
             name="AcceleratorResetNeededForMemory",
             condition="accelerator_row_remap_pending == 1 or accelerator_retired_pages_pending == 1",
-            hold="5m",
-            held_back_by=("AcceleratorUncorrectedErrors",),
+            pending_period="5m",
+            inhibited_by=("AcceleratorUncorrectedErrors",),
             summary="{vendor} {device} on {instance} needs a reset to take bad memory out of use",
             meaning="Bad memory was found and stays in use until the card is reset.",
             check="Look at the card's uncorrected memory errors.",
@@ -185,7 +185,7 @@ BROKEN = AlertGroup(
                 f"sum {_BY_DEVICE} (accelerator_retired_pages) > $retired_pages"
                 f" or sum {_BY_DEVICE} (accelerator_remapped_rows) >= $remapped_rows"
             ),
-            hold="5m",
+            pending_period="5m",
             summary="{vendor} {device} on {instance}: {value} memory pages or rows are out of use",
             meaning="The card has taken much of its memory out of use.",
             check="See how fast the number of pages or rows grows.",
@@ -197,7 +197,7 @@ BROKEN = AlertGroup(
                 " - on (cluster, job, instance, id) group_right () sum without (link) (accelerator_link_up) > 0"
                 " and count without (link) (accelerator_link_up == 0 unless accelerator:link_up:flapping)"
             ),
-            hold="5m",
+            pending_period="5m",
             summary="{value} links of {vendor} {device} on {instance} are down",
             meaning="Links to other devices or to the network were up and are now down. Jobs on several cards hang or become slow. The alert lasts until the links are up again. A link that flaps has its own alert.",
             check="See which links are affected (Card dashboard). Check these links' error counters, and the devices at the other ends.",
@@ -227,7 +227,7 @@ BROKEN = AlertGroup(
         warning(
             name="AcceleratorPcieReplays",
             condition="increase(accelerator_pcie_replays_total[15m]) / 15 > $pcie_replays_per_minute",
-            hold="15m",
+            pending_period="15m",
             summary="{vendor} {device} on {instance} resends {value:humanize} PCIe packets per minute",
             meaning="The PCIe link has transmission errors.",
             check="Look at `lspci -vvv` (AER), the riser and the retimer.",
@@ -240,7 +240,7 @@ BROKEN = AlertGroup(
                 " or (accelerator_pcie_link_generation < accelerator_pcie_link_generation_max"
                 " and on (cluster, job, instance, id) accelerator:utilization_ratio:rate5m > $busy_ratio)"
             ),
-            hold="15m",
+            pending_period="15m",
             summary="the PCIe link of {vendor} {device} on {instance} runs below its maximum",
             meaning="The PCIe link has fewer lanes than it should have, or runs at a lower generation although the card is busy. (Idle cards slow down their link to save power.)",
             check="In the output of `lspci -vvv`, compare LnkCap with LnkSta, for the card and the bridge above it.",

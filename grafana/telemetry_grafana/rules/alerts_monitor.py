@@ -17,10 +17,10 @@ PER_CARD_POLLS = {
     "npu-smi": "usages|common|memory|temperatures|voltage|board|card|ecc|health|pcie-errors",
     "xpu-smi": "details|limits",
 }
-_PER_CARD_POLLS = " or ".join(
+_PER_CARD_POLL_DURATIONS = " or ".join(
     f'{_POLL_DURATION}{{source="{name}",poll=~"{polls}"}}' for name, polls in PER_CARD_POLLS.items()
 )
-_SECOND_PER_CARD = f"({_PER_CARD_POLLS}) <= on (cluster, job, instance) group_left () count by (cluster, job, instance) (accelerator_up)"
+_WITHIN_SECOND_PER_CARD = f"({_PER_CARD_POLL_DURATIONS}) <= on (cluster, job, instance) group_left () count by (cluster, job, instance) (accelerator_up)"
 
 _NODE_DOWN = (
     "(up == 0 or avg_over_time(up[10m]) < $up_share and min_over_time(up[3m]) == 0)"
@@ -43,7 +43,7 @@ MONITOR = AlertGroup(
         warning(
             name="TelemetryDown",
             condition=_NODE_DOWN,
-            hold="3m",
+            pending_period="3m",
             summary="telemetry on {instance} does not respond",
             meaning="Scrapes of a node fail, because the node, the network or the daemon is down. A node that was never scraped is covered only if all responding targets of its job are telemetry daemons.",
             check=f"Run `systemctl status telemetry` and `curl -s localhost:{DEFAULT_PORT}/healthz` on the node. See the target's error on Prometheus' page /targets.",
@@ -52,7 +52,7 @@ MONITOR = AlertGroup(
         critical(
             name="TelemetryStillDown",
             condition=_NODE_DOWN,
-            hold="15m",
+            pending_period="15m",
             summary="telemetry on {instance} has not responded for a quarter of an hour",
             meaning="TelemetryDown has lasted longer than a reboot.",
             check="See TelemetryDown. Also check the node's console and BMC.",
@@ -65,7 +65,7 @@ MONITOR = AlertGroup(
                 "absent(telemetry_build_info)"
                 " or last_over_time(fleet:telemetry:seen[7d]) unless on (cluster) (up or telemetry_build_info)"
             ),
-            hold="10m",
+            pending_period="10m",
             summary="no node of the cluster reports accelerators",
             meaning="No telemetry daemon responds to Prometheus: none is configured, discovery finds none, or all are down. If the alert has the label `cluster`, the cluster had nodes within the last week. Its agent is down or cannot reach the store.",
             check="Check the page /targets and the scrape configuration of Prometheus or of the cluster's agent.",
@@ -79,7 +79,7 @@ MONITOR = AlertGroup(
                 # Telegraf does not write `up`.
                 " unless on (cluster, job, instance) (up or telemetry_build_info)"
             ),
-            hold="10m",
+            pending_period="10m",
             summary="{instance} has stopped sending its metrics",
             meaning="A node with the label `pushed` sent metrics within the last week, but sends none now. The node, its agent or the path to the store is down.",
             check="See whether the node is up. On the node, run `systemctl status telemetry-agent telemetry`, and read the agent's log.",
@@ -91,7 +91,7 @@ MONITOR = AlertGroup(
                 "avg_over_time(telemetry_source_up[10m]) < $up_share and min_over_time(telemetry_source_up[2m]) == 0"
                 f" {_UNLESS_STUCK}"
             ),
-            hold="10m",
+            pending_period="10m",
             summary="{source} on {instance} fails, so its readings are missing unless other sources report them",
             meaning="An installed tool or library fails most of the time, because of a timeout, a driver error, missing permissions, or unknown output.",
             check="`telemetry doctor` on the node names the reason and the remedy. `telemetry_source_failures_total` counts failures by reason.",
@@ -100,7 +100,7 @@ MONITOR = AlertGroup(
         critical(
             name="TelemetrySourceStuck",
             condition='telemetry_source_state{state="stuck"} == 1',
-            hold="5m",
+            pending_period="5m",
             summary="{source} on {instance} is stuck: a process hangs in the driver or blocks the tool",
             meaning="Usually a process hangs in the driver (uninterruptible sleep). Jobs on the driver's cards hang as well, or will hang soon. Otherwise, another process blocks the vendor's tool.",
             check="`telemetry doctor` names the process. Also run `ps -eo pid,stat,wchan:30,cmd | grep ' D'` and `dmesg | tail`.",
@@ -114,7 +114,7 @@ MONITOR = AlertGroup(
                 f" unless on (cluster, job, instance, source) ({_SILENT} or telemetry_source_up == 0)"
             ),
             # Five times the longest default interval of a poll.
-            hold="25m",
+            pending_period="25m",
             summary="{source}/{poll} on {instance} has failed for 25 minutes or longer",
             meaning="One of the source's polls has failed several times in a row, while the others work. The readings of the failed poll have expired and are not exposed.",
             check="Run `telemetry doctor`, and read the log (`journalctl -u telemetry`).",
@@ -128,7 +128,7 @@ MONITOR = AlertGroup(
                 " unless on (cluster, job, instance, id) accelerator:core_readings:group"
                 " unless on (cluster, job, instance, id) (accelerator_suspended == 1)"
             ),
-            hold="10m",
+            pending_period="10m",
             summary="{vendor} {device} on {instance} is listed, but its readings are missing",
             meaning="The source still lists the device, but no longer reports its core readings. This often precedes the loss of a card.",
             check="`telemetry snapshot --why` shows the reasons. Also run the vendor's tool by hand.",
@@ -137,10 +137,10 @@ MONITOR = AlertGroup(
         warning(
             name="TelemetryPollSlow",
             condition=(
-                f"{_POLL_DURATION} > $slow_seconds unless {_SECOND_PER_CARD}"
+                f"{_POLL_DURATION} > $slow_seconds unless {_WITHIN_SECOND_PER_CARD}"
                 " unless on (cluster, job, instance, source, poll) (telemetry_source_poll_up == 0)"
             ),
-            hold="10m",
+            pending_period="10m",
             summary="{source}/{poll} on {instance} takes {value:humanizeDuration}",
             meaning="The tool or the driver is slow. A poll takes more than five seconds, or more than one second per card if it reads the cards one by one. A driver often becomes slow before it hangs.",
             check="In the Monitor health dashboard, see whether the change was sudden. Look at the host's load.",
@@ -150,7 +150,7 @@ MONITOR = AlertGroup(
             name="TelemetryNotUnderstood",
             # A failing source has its own alert.
             condition="telemetry_source_problems > 0 and on (cluster, job, instance, source) telemetry_source_up == 1",
-            hold="30m",
+            pending_period="30m",
             summary="{source} on {instance} prints output that telemetry does not understand",
             meaning="The daemon did not recognize a part of the tool's output and ignored it. The tool may be new, or the card rare. The exposed readings are correct, but some readings may be missing.",
             check="`telemetry snapshot --format json` lists the problems and the affected lines.",
@@ -159,7 +159,7 @@ MONITOR = AlertGroup(
         warning(
             name="TelemetryPluginNotLoaded",
             condition="telemetry_plugin_load_failures == 1",
-            hold="5m",
+            pending_period="5m",
             summary="plugin {plugin} on {instance} could not be loaded",
             meaning="An installed parser does not load, or its worker sends invalid messages. The daemon does not poll the parser's source.",
             check="`telemetry doctor` shows the error.",
@@ -168,7 +168,7 @@ MONITOR = AlertGroup(
         warning(
             name="TelemetryConfigurationRejected",
             condition="telemetry_config_last_reload_successful == 0",
-            hold="5m",
+            pending_period="5m",
             summary="the configuration on {instance} is invalid; the previous one is used",
             meaning="A reload found an error in the configuration. The daemon continues with the previous configuration. After a restart, it would refuse the new file.",
             check="`telemetry config check` names the key and the line.",
@@ -190,7 +190,7 @@ MONITOR = AlertGroup(
             name="TelemetryClockSkew",
             # Both times are from the same scrape, so the age of the scrape does not matter.
             condition="abs(telemetry_time_seconds - timestamp(telemetry_time_seconds)) > $skew_seconds",
-            hold="15m",
+            pending_period="15m",
             summary="the clocks of {instance} and Prometheus differ by {value:humanizeDuration}",
             meaning="The clocks of the node and of Prometheus differ. The times in the node's logs and events are wrong, and certificates may seem expired or not yet valid.",
             check="Run `timedatectl` or `chronyc tracking` on the node. If the alert fires for many nodes at once, check the machine on which Prometheus runs.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_grafana.promql import CARD, NODE, PARTITIONS
-from telemetry_grafana.rules.recording_past import HELD_IDLE
+from telemetry_grafana.rules.recording_past import IDLE_MEMORY_HELD
 from telemetry_grafana.rules.rule import AlertGroup, info, warning
 
 _ON_CARD = f"on ({CARD})"
@@ -12,12 +12,12 @@ _JOB = "cluster, job, job_id"
 _ALLOCATION = "max without (basis) (accelerator_allocation_ratio)"
 _UTILIZATION = "accelerator:utilization_ratio:rate5m"
 _JOB_UTILIZATION = "accelerator:allocation_utilization_ratio:rate5m"
-_WORK_GAP = f"(quantile by ({_JOB}) (0.5, {_JOB_UTILIZATION}) - on ({_JOB}) group_right () {_JOB_UTILIZATION})"
+_UTILIZATION_GAP = f"(quantile by ({_JOB}) (0.5, {_JOB_UTILIZATION}) - on ({_JOB}) group_right () {_JOB_UTILIZATION})"
 
 # The nodes of a job are compared by the averages of the job's cards.
 _JOB_PEERS = f"{_JOB}, vendor, model"
 _JOB_NODE_LABELS = f"{_JOB}, instance, vendor, model"
-_NODE_WORK = f"avg by ({_JOB_NODE_LABELS}) ({_JOB_UTILIZATION})"
+_NODE_UTILIZATION = f"avg by ({_JOB_NODE_LABELS}) ({_JOB_UTILIZATION})"
 _NODE_MEMORY = f"avg by ({_JOB_NODE_LABELS}) (({_JOB_UTILIZATION} > bool -1) * {_ON_CARD} group_left () max by ({CARD}) (accelerator_memory_used_ratio))"
 
 
@@ -25,12 +25,12 @@ def _median_expression(series: str) -> str:
     return f"on ({_JOB_PEERS}) group_left () quantile by ({_JOB_PEERS}) (0.5, {series})"
 
 
-_NODE_UTILIZATION_GAP = f"(1 - {_NODE_WORK} / {_median_expression(_NODE_WORK)})"
+_NODE_UTILIZATION_GAP = f"(1 - {_NODE_UTILIZATION} / {_median_expression(_NODE_UTILIZATION)})"
 _SLOWEST_NODE = (
-    f"{_NODE_UTILIZATION_GAP} > $node_less_share and {_NODE_WORK} > $idle_ratio"
-    f" and on ({_JOB_PEERS}) quantile by ({_JOB_PEERS}) (0.5, {_NODE_WORK}) > $straggler_ratio"
+    f"{_NODE_UTILIZATION_GAP} > $node_less_share and {_NODE_UTILIZATION} > $idle_ratio"
+    f" and on ({_JOB_PEERS}) quantile by ({_JOB_PEERS}) (0.5, {_NODE_UTILIZATION}) > $straggler_ratio"
     f" and on ({_JOB_PEERS}) quantile by ({_JOB_PEERS}) (0.5, abs({_NODE_UTILIZATION_GAP})) < $alike_ratio"
-    f" and on ({_JOB_PEERS}) count by ({_JOB_PEERS}) ({_NODE_WORK}) >= $job_nodes"
+    f" and on ({_JOB_PEERS}) count by ({_JOB_PEERS}) ({_NODE_UTILIZATION}) >= $job_nodes"
     f" unless abs({_NODE_MEMORY} - {_median_expression(_NODE_MEMORY)}) > $same_memory_ratio"
 )
 
@@ -44,8 +44,8 @@ OWNERS = AlertGroup(
         info(
             name="AcceleratorAllocatedIdle",
             condition=f"{_ALLOCATION} and {_ON_CARD} {_UTILIZATION} < $idle_ratio",
-            hold="55m",  # The utilization is an average over 5 minutes, so the card was idle for one hour.
-            held_back_by=("AcceleratorJobHangs",),
+            pending_period="55m",  # The utilization is an average over 5 minutes, so the card was idle for one hour.
+            inhibited_by=("AcceleratorJobHangs",),
             summary="{owner_kind} {owner} has not used {vendor} {device} on {instance} for an hour",
             meaning="The card is allocated, or a process uses it, but it computes nothing. The owner's job waits, hangs or has ended unnoticed, or the owner forgot a notebook.",
             check="`telemetry snapshot --processes` on the node shows whether there are processes. Read the job's log.",
@@ -53,7 +53,7 @@ OWNERS = AlertGroup(
         ),
         warning(
             name="AcceleratorJobHangs",
-            condition=f"{HELD_IDLE} >= $hung_seconds",
+            condition=f"{IDLE_MEMORY_HELD} >= $hung_seconds",
             summary="{owner_kind} {owner} has held memory on {vendor} {device} on {instance} for {value:humanizeDuration} without using it",
             meaning="A batch job holds memory on the card, but has computed nothing for most of an hour. The job waits for storage, another rank or missing input. Pods and services without a job id are excluded, because they may wait for requests. AcceleratorAllocatedIdle covers them.",
             check="Check the last step in the job's log, the processes on the node (`telemetry snapshot --processes`, `py-spy dump`), the storage, and the job's other nodes.",
@@ -62,7 +62,7 @@ OWNERS = AlertGroup(
         warning(
             name="AcceleratorUsedByStrangers",
             condition=f"({_ALLOCATION} > bool -1) * {_ON_CARD} group_left () (accelerator_foreign_memory_bytes > $foreign_bytes)",
-            hold="5m",
+            pending_period="5m",
             summary="other users hold {value:humanize1024}B on {vendor} {device} on {instance}, which is allocated to {owner_kind} {owner}",
             meaning="Processes that do not belong to the card's owner hold memory on the card. They slow down the owner's job, which may run out of memory and fail.",
             check="`telemetry snapshot --processes` on the node shows these processes with user and container.",
@@ -76,7 +76,7 @@ OWNERS = AlertGroup(
                 f" unless {_ON_CARD} {PARTITIONS}"
                 ' and on (cluster, job, instance) (telemetry_source_up{source="proc"} == 1)'
             ),
-            hold="15m",
+            pending_period="15m",
             summary="{vendor} {device} on {instance} has no owner, but {value:humanizePercentage} of its memory is in use",
             meaning="The card's memory is in use, but the card belongs to no pod, job or process. A killed process left its memory behind, or a process is in another namespace.",
             check="Run `telemetry snapshot --processes`, then find the processes that have the device node open (`fuser -v /dev/nvidia*` or similar).",
@@ -85,7 +85,7 @@ OWNERS = AlertGroup(
         warning(
             name="TelemetryClaimsUnresolved",
             condition="telemetry_claims_unresolved > 0",
-            hold="15m",
+            pending_period="15m",
             summary="{source} on {instance} reports {value} device names that match no card or more than one",
             meaning="A scheduler allocated devices that the daemon cannot find, so these devices are missing from all sums by owner. A card was lost, or the scheduler names cards in an unknown format.",
             check="`telemetry doctor` lists the source's problems, with the owner and the device.",
@@ -94,7 +94,7 @@ OWNERS = AlertGroup(
         warning(
             name="AcceleratorJobSlowestNode",
             condition=_SLOWEST_NODE,
-            hold="30m",
+            pending_period="30m",
             summary="{instance} is {value:humanizePercentage} less busy than the other nodes of job {job_id}",
             meaning="One node of a job does at least a quarter less work than the job's other nodes, which wait for it. The alert requires a job with at least three nodes that do about the same work and use the same amount of memory.",
             check="Compare the node's clocks, temperatures, links and host load with those of the job's other nodes (Jobs and owners dashboard, Stragglers dashboard).",
@@ -103,14 +103,14 @@ OWNERS = AlertGroup(
         info(
             name="AcceleratorJobSlowestCard",
             condition=(
-                f"{_WORK_GAP} > $straggler_ratio and {_JOB_UTILIZATION} > $idle_ratio"
-                f" and on ({_JOB}) quantile by ({_JOB}) (0.5, abs({_WORK_GAP})) < $alike_ratio"
+                f"{_UTILIZATION_GAP} > $straggler_ratio and {_JOB_UTILIZATION} > $idle_ratio"
+                f" and on ({_JOB}) quantile by ({_JOB}) (0.5, abs({_UTILIZATION_GAP})) < $alike_ratio"
                 f" and on ({_JOB}) count by ({_JOB}) ({_JOB_UTILIZATION}) >= $straggler_peers"
                 f" and on ({_JOB}) count by ({_JOB}) (count by ({_JOB}, instance) ({_JOB_UTILIZATION})) > 1"
                 f" unless on ({_JOB_NODE_LABELS}) ({_SLOWEST_NODE})"
             ),
-            hold="35m",
-            held_back_by=("AcceleratorStraggler",),
+            pending_period="35m",
+            inhibited_by=("AcceleratorStraggler",),
             summary="{vendor} {device} on {instance} is {value:humanizePercentage} less busy than the other cards of job {job_id}",
             meaning="One card of a multi-node job does less work than the job's other cards. The others do about the same work, and wait for this card.",
             check="Compare the card's clocks, temperature and links with those of the job's other cards (Jobs and owners dashboard, Stragglers dashboard).",
@@ -119,7 +119,7 @@ OWNERS = AlertGroup(
         info(
             name="AcceleratorJobSlower",
             condition=f"{_STEPS_NOW} < $slower_ratio * {_STEPS_BEFORE} and {_STEPS_NOW} > 0",
-            hold="10m",
+            pending_period="10m",
             summary="job {job_id} on {instance} makes {value} steps per second, less than half of its highest rate within the last hour",
             meaning="The job still makes steps, but each step takes twice as long as before. The cause may be a throttled card, a slow node or link, storage, or another phase of the job.",
             check="Check the clocks of the job's cards, and the time spent in each part of a step (Achieved work dashboard). Run `telemetry profile` on a trace.",

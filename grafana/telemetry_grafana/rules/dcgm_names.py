@@ -5,16 +5,16 @@ from __future__ import annotations
 from telemetry_exporters.prometheus.compat.dcgm import DCGM, DEFAULT_RENAMES, DRIVER_LABELS, HOSTNAME_LABELS
 
 # Only recorded series have this label. Rules read only series without it, so that no rule reads another's result.
-_MARK = "renamed"
-_CAPACITY, _TOTAL, _BYTES = "DEV_FB_CAPACITY_BYTES", "DEV_FB_TOTAL", 1 << 20
+_RENAMED = "renamed"
+_CAPACITY, _TOTAL, _MIB = "DEV_FB_CAPACITY_BYTES", "DEV_FB_TOTAL", 1 << 20
 
 
 def _scraped(name: str) -> str:
-    return f'{DCGM.prefix}{name}{{{_MARK}=""}}'
+    return f'{DCGM.prefix}{name}{{{_RENAMED}=""}}'
 
 
 # By default, releases before 4.9 expose these three parts of the capacity, but not the capacity itself.
-_PARTS = " + ".join(_scraped(f"DEV_FB_{part}") for part in ("FREE", "USED", "RESERVED"))
+_CAPACITY_PARTS = " + ".join(_scraped(f"DEV_FB_{part}") for part in ("FREE", "USED", "RESERVED"))
 
 
 def dcgm_names() -> list[dict[str, object]]:
@@ -22,10 +22,10 @@ def dcgm_names() -> list[dict[str, object]]:
     forward = [_rule(new, _scraped(old) + _scaled_by(" * ", factor), 0, 1) for old, new, factor in DEFAULT_RENAMES]
     backward = [_rule(old, _scraped(new) + _scaled_by(" / ", factor), 1, 0) for old, new, factor in DEFAULT_RENAMES]
     return [
-        {"name": "dcgm-names-of-4.9", "rules": [*forward, _rule(_CAPACITY, f"({_PARTS}) * {_BYTES}", 0, 1)]},
+        {"name": "dcgm-names-of-4.9", "rules": [*forward, _rule(_CAPACITY, f"({_CAPACITY_PARTS}) * {_MIB}", 0, 1)]},
         {
             "name": "dcgm-names-before-4.9",
-            "rules": [*backward, _rule(_TOTAL, f"{_scraped(_CAPACITY)} / {_BYTES}", 1, 0)],
+            "rules": [*backward, _rule(_TOTAL, f"{_scraped(_CAPACITY)} / {_MIB}", 1, 0)],
         },
     ]
 
@@ -35,7 +35,7 @@ def _scaled_by(operator: str, factor: float) -> str:
 
 
 def _rule(name: str, expression: str, old_index: int, new_index: int) -> dict[str, object]:
-    """Return a rule that records a series with renamed labels."""
+    """Return a rule that records a series and renames its labels from the old to the new version, or back."""
     for labels in (HOSTNAME_LABELS, DRIVER_LABELS):
         expression = f'label_replace({expression}, "{labels[new_index]}", "$1", "{labels[old_index]}", "(.+)")'
-    return {"record": DCGM.prefix + name, "expr": expression, "labels": {_MARK: "yes"}}
+    return {"record": DCGM.prefix + name, "expr": expression, "labels": {_RENAMED: "yes"}}

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from telemetry_grafana.promql import CARD, DEVICE, MODEL, MODEL_IN_NODE, NODE, PARTITIONS, prefix_pattern
 from telemetry_grafana.rules.recording_past import HIGHEST_POWER, IDLE_POWER, MEMORIES, PAST
 from telemetry_grafana.rules.recording_tokens import TOKEN_ENERGY
-from telemetry_grafana.rules.rule import EVERY, Recording, RecordingGroup, with_thresholds
+from telemetry_grafana.rules.rule import INTERVAL, Recording, RecordingGroup, with_thresholds
 from telemetry_parsers.metrics import OTHER_SENSORS, OWNER_LABELS
 
 # `telemetry top` and the page use the same sensors.
 _CORE_SENSORS = f'sensor!~"{prefix_pattern(OTHER_SENSORS)}"'
 _UTILIZATION = "accelerator:utilization_ratio:rate5m"
-OWNED_WORK = "accelerator:owned_utilization_ratio:rate5m"
+OWNED_UTILIZATION = "accelerator:owned_utilization_ratio:rate5m"
 
 
 def _sensor_limits(name: str) -> str:
@@ -21,10 +21,10 @@ def _sensor_limits(name: str) -> str:
 
 
 # Each sensor has its own limits, such as 100 °C at the edge and 110 °C at the junction.
-_LIMITS = f"({_sensor_limits('slowdown')} or {_sensor_limits('critical')} or {_sensor_limits('shutdown')})"
+_SENSOR_LIMITS = f"({_sensor_limits('slowdown')} or {_sensor_limits('critical')} or {_sensor_limits('shutdown')})"
 
 
-_DEVICES = (
+_DEVICE_RULES = (
     Recording(
         "accelerator:temperature_celsius",
         f"max without (sensor) (accelerator_temperature_celsius{{{_CORE_SENSORS}}})",
@@ -32,13 +32,13 @@ _DEVICES = (
     ),
     Recording(
         "accelerator:temperature_limit_celsius",
-        f"max without (sensor) {_LIMITS}",
+        f"max without (sensor) {_SENSOR_LIMITS}",
         "The highest temperature limit of the device's sensors.",
     ),
     Recording(
         "accelerator:temperature_margin_celsius",
         "accelerator_temperature_margin_celsius or min without (sensor)"
-        f" ({_LIMITS} - accelerator_temperature_celsius{{{_CORE_SENSORS}}})",
+        f" ({_SENSOR_LIMITS} - accelerator_temperature_celsius{{{_CORE_SENSORS}}})",
         "The smallest margin between a sensor's temperature and its limit.",
     ),
     Recording(
@@ -54,7 +54,7 @@ _DEVICES = (
         ", ".join((DEVICE, *OWNER_LABELS["accelerator_allocation_seconds_total"])),
     ),
     Recording(
-        OWNED_WORK,
+        OWNED_UTILIZATION,
         f'group by ({DEVICE}, owner_kind, owner) (accelerator_allocation_ratio{{basis="whole"}})'
         f" * on ({CARD}) group_left () max by ({CARD}) ({_UTILIZATION}) or {_UTILIZATION} unless on ({CARD}) accelerator_allocation_ratio",
         "Average utilization over five minutes, by owner. Only for cards with a single owner or without an owner.",
@@ -73,56 +73,56 @@ _DEVICES = (
 )
 
 
-_ON_CARD = f"on ({CARD}) group_left ()"
+_JOIN_ON_CARD = f"on ({CARD}) group_left ()"
 # NVIDIA reports the compute clock as `sm` and as `graphics`. Other vendors use only one of these names.
-_CLOCK = 'max without (domain) (accelerator_clock_hertz{domain=~"graphics|sm"})'
+_COMPUTE_CLOCK = 'max without (domain) (accelerator_clock_hertz{domain=~"graphics|sm"})'
 # The 16-bit matrix pipe is used if a tool reports its activity, otherwise all matrix units.
 _MATRIX = 'max without (pipe) (accelerator_pipe_active_ratio{pipe="tensor_hmma"}) or accelerator_tensor_active_ratio'
 _PER_DTYPE = f"{DEVICE}, dtype"
-CEILING = "accelerator:flops_ceiling:estimate"
+FLOPS_CEILING = "accelerator:flops_ceiling:estimate"
 FLOPS = "accelerator:flops:estimate"
-SHARE = "accelerator:peak_flops_ratio:estimate"
-LOST = "accelerator:lost_to_clocks_ratio:estimate"
-BYTES = "accelerator:memory_bytes_per_second:estimate"
+PEAK_FLOPS_RATIO = "accelerator:peak_flops_ratio:estimate"
+LOST_RATIO = "accelerator:lost_to_clocks_ratio:estimate"
+MEMORY_TRAFFIC = "accelerator:memory_bytes_per_second:estimate"
 INTENSITY = "accelerator:arithmetic_intensity:estimate"
 STEP_RATE = "telemetry_steps:rate5m"
 
-_WORK_DONE = RecordingGroup(
+_ACHIEVED_WORK = RecordingGroup(
     "telemetry-work",
     (
         Recording(
-            CEILING,
-            f"accelerator_flops_per_cycle * {_ON_CARD} ({_CLOCK})",
+            FLOPS_CEILING,
+            f"accelerator_flops_per_cycle * {_JOIN_ON_CARD} ({_COMPUTE_CLOCK})",
             "FLOP/s that the card can reach at the current clock.",
             _PER_DTYPE,
         ),
         Recording(
             FLOPS,
-            f"{CEILING} * {_ON_CARD} ({_MATRIX})",
+            f"{FLOPS_CEILING} * {_JOIN_ON_CARD} ({_MATRIX})",
             "Upper limit of the matrix units' FLOP/s: active cycles times the current clock. Assumes that every lane works in the label's data type.",
             _PER_DTYPE,
         ),
         Recording(
-            SHARE,
+            PEAK_FLOPS_RATIO,
             f"{FLOPS} / on ({CARD}, dtype) group_left () (accelerator_peak_flops > 0)",
             "Estimated FLOP/s as a share of the quoted peak.",
             _PER_DTYPE,
         ),
         Recording(
-            LOST,
-            f"clamp_min(1 - {CEILING} / on ({CARD}, dtype) group_left () (accelerator_peak_flops > 0), 0)"
+            LOST_RATIO,
+            f"clamp_min(1 - {FLOPS_CEILING} / on ({CARD}, dtype) group_left () (accelerator_peak_flops > 0), 0)"
             f" and on ({CARD}) accelerator_utilization_ratio > 0.05",
             "Share of the quoted peak that a busy card cannot reach at its current clock. 0 at the quoted clock or above.",
             _PER_DTYPE,
         ),
         Recording(
-            BYTES,
-            f"accelerator_memory_bandwidth_ratio * {_ON_CARD} accelerator_peak_memory_bytes_per_second",
+            MEMORY_TRAFFIC,
+            f"accelerator_memory_bandwidth_ratio * {_JOIN_ON_CARD} accelerator_peak_memory_bytes_per_second",
             "Memory traffic in bytes per second: the bandwidth ratio times the peak bandwidth.",
         ),
         Recording(
             INTENSITY,
-            f"{FLOPS} / {_ON_CARD} ({BYTES} > 0)",
+            f"{FLOPS} / {_JOIN_ON_CARD} ({MEMORY_TRAFFIC} > 0)",
             "Operations per byte of memory traffic: the card's position on the roofline.",
             _PER_DTYPE,
         ),
@@ -147,14 +147,14 @@ _ABOVE_IDLE = Recording(
     "The difference between a device's power and its model's idle power, as a share of the model's power range within a month.",
 )
 
-_AT_LOAD = with_thresholds(">= $same_load_ratio")
+_IS_BUSY = with_thresholds(">= $same_load_ratio")
 
 
 def _busy_peer_rules(series: str, reading: str) -> tuple[Recording, ...]:
-    """Return rules that compare busy cards and nodes with their busy peers."""
+    """Return a rule that compares busy cards with their busy peers, and one for busy nodes."""
     quantity = series.partition("_")[0]
-    busy_cards = f"({reading} and on ({CARD}) {_UTILIZATION} {_AT_LOAD})"
-    all_busy = f"min by ({MODEL_IN_NODE}) ({_UTILIZATION}) {_AT_LOAD}"
+    busy_cards = f"({reading} and on ({CARD}) {_UTILIZATION} {_IS_BUSY})"
+    all_busy = f"min by ({MODEL_IN_NODE}) ({_UTILIZATION}) {_IS_BUSY}"
     busy_nodes = f"(avg by ({MODEL_IN_NODE}) ({reading}) and on ({MODEL_IN_NODE}) {all_busy})"
     return (
         Recording(
@@ -178,12 +178,12 @@ _BUSY_PEERS = RecordingGroup(
         *_busy_peer_rules("clock_hertz", "accelerator:clock_hertz:avg5m"),
         *_busy_peer_rules("power_watts", "accelerator:power_watts:rate5m"),
     ),
-    every=EVERY,
+    interval=INTERVAL,
 )
 
 
 def _ratio(used: str, limit: str, without: str = "") -> str:
-    """Return an expression for total use as a share of the total limit."""
+    """Return an expression for the total use of all cards that report both series, as a share of their total limit."""
     numerator_and_denominator = f"{used} and on ({CARD}) {limit}{without}", f"{limit} and on ({CARD}) {used}{without}"
     return " / ".join(f"sum by (OVER) ({part})" for part in numerator_and_denominator)
 
@@ -212,7 +212,7 @@ _SUMS: Mapping[str, tuple[str, str]] = {
         "Average utilization over five minutes. A partition counts only if its card reports no utilization.",
     ),
 }
-_POWER, _POWER_SHARE, _MEMORY, _WORK = _SUMS
+_POWER_SUM, _POWER_CAP_USED, _MEMORY_USED, _MEAN_UTILIZATION = _SUMS
 
 
 def _sum_rules(scope: str, over: str, *names: str) -> tuple[Recording, ...]:
@@ -223,7 +223,7 @@ def _sum_rules(scope: str, over: str, *names: str) -> tuple[Recording, ...]:
 
 
 # (name, series, minimum spread). Without a minimum spread, small deviations among similar peers would score high.
-_COMPARISONS = (
+_COMPARED = (
     ("utilization_ratio", _UTILIZATION, "0.02"),
     ("temperature_celsius", "accelerator:temperature_celsius", "2"),
     ("power_watts", "accelerator:power_watts:rate5m", "10"),
@@ -254,23 +254,23 @@ def _straggler_rules(name: str, series: str, min_spread: str) -> tuple[Recording
 
 
 GROUPS = (
-    RecordingGroup("telemetry-devices", _DEVICES),
+    RecordingGroup("telemetry-devices", _DEVICE_RULES),
     MEMORIES,
     PAST,
     _BUSY_PEERS,
-    _WORK_DONE,
+    _ACHIEVED_WORK,
     TOKEN_ENERGY,
     RecordingGroup(
         "telemetry-sums",
         (
-            *_sum_rules("instance", f"{NODE}, vendor", _POWER, _POWER_SHARE, _WORK),
-            *_sum_rules("model", MODEL, _POWER, _MEMORY, _WORK),
-            *_sum_rules("fleet", "cluster, job", _POWER_SHARE, _MEMORY, _WORK),
+            *_sum_rules("instance", f"{NODE}, vendor", _POWER_SUM, _POWER_CAP_USED, _MEAN_UTILIZATION),
+            *_sum_rules("model", MODEL, _POWER_SUM, _MEMORY_USED, _MEAN_UTILIZATION),
+            *_sum_rules("fleet", "cluster, job", _POWER_CAP_USED, _MEMORY_USED, _MEAN_UTILIZATION),
         ),
     ),
     RecordingGroup(
         "telemetry-stragglers",
-        tuple(rule for metric in _COMPARISONS for rule in _straggler_rules(*metric)),
+        tuple(rule for metric in _COMPARED for rule in _straggler_rules(*metric)),
     ),
 )
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from telemetry_grafana.promql import CARD, DEVICE, MODEL, NODE, PARTITIONS
-from telemetry_grafana.rules.rule import EVERY, MAINTENANCE_END, Recording, RecordingGroup, with_thresholds
+from telemetry_grafana.rules.rule import INTERVAL, MAINTENANCE_END, Recording, RecordingGroup, with_thresholds
 from telemetry_parsers.metrics import OWNER_LABELS
 
-_ENDS_IN = "telemetry_maintenance_ends_in_seconds"
+_MAINTENANCE_LEFT = "telemetry_maintenance_ends_in_seconds"
 _MAINTENANCE = Recording(
     MAINTENANCE_END,
     # The last exposed value is used even if the node went down between two evaluations.
-    f"max by ({NODE}) (last_over_time((timestamp({_ENDS_IN}) + {_ENDS_IN})[5m:15s])"
+    f"max by ({NODE}) (last_over_time((timestamp({_MAINTENANCE_LEFT}) + {_MAINTENANCE_LEFT})[5m:15s])"
     # The remaining seconds should count down. A constant value is ignored: it may come from an old textfile.
-    f" unless ({_ENDS_IN} == {_ENDS_IN} offset 5m))"
+    f" unless ({_MAINTENANCE_LEFT} == {_MAINTENANCE_LEFT} offset 5m))"
     # A node that is off exposes nothing, so the recorded end of its maintenance is kept for one more day.
     f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
     "The end of a node's maintenance by Prometheus' clock. The series continues even if the node is off.",
@@ -20,34 +20,35 @@ _MAINTENANCE = Recording(
 )
 
 
-THROTTLED, LOST_CLOCK = "accelerator:throttled_by_heat:avg5m", "accelerator:clock_lost_to_heat_ratio:avg5m"
+THROTTLED_BY_HEAT = "accelerator:throttled_by_heat:avg5m"
+CLOCK_LOST_TO_HEAT = "accelerator:clock_lost_to_heat_ratio:avg5m"
 _HEAT_THROTTLING = with_thresholds('accelerator_throttled{reason=~"$heat_reasons"}')
-_BEST_CLOCK = "max_over_time(accelerator:clock_hertz:avg5m[3h])"
+_HIGHEST_CLOCK = "max_over_time(accelerator:clock_hertz:avg5m[3h])"
 _HEAT_RULES = (
     Recording(
-        THROTTLED,
+        THROTTLED_BY_HEAT,
         f"max without (reason) (avg_over_time({_HEAT_THROTTLING}[5m]))",
         "Share of the last five minutes in which heat throttled the clocks.",
     ),
     Recording(
-        LOST_CLOCK,
+        CLOCK_LOST_TO_HEAT,
         # Only throttled cards are considered, because the clock of an idle card has no meaning.
-        f"clamp_min(1 - accelerator:clock_hertz:avg5m / {_BEST_CLOCK}, 0) and on ({CARD}) {THROTTLED} > 0"
-        f" or 0 * {THROTTLED}",
+        f"clamp_min(1 - accelerator:clock_hertz:avg5m / {_HIGHEST_CLOCK}, 0) and on ({CARD}) {THROTTLED_BY_HEAT} > 0"
+        f" or 0 * {THROTTLED_BY_HEAT}",
         "How far heat throttling reduced the clock, as a share of the highest clock within three hours. 0 without heat throttling or without a reported clock.",
     ),
 )
 
-HELD_IDLE = "accelerator:job_idle_memory_held:seconds"
-_HELD_IDLE = (
+IDLE_MEMORY_HELD = "accelerator:job_idle_memory_held:seconds"
+_IDLE_MEMORY_HOLDERS = (
     'max without (basis) (accelerator_allocation_ratio{job_id!=""})'
     f" and on ({CARD}) accelerator:utilization_ratio:rate5m < $idle_ratio"
     f" and on ({CARD}) accelerator_memory_used_ratio > $unowned_ratio"
 )
-_HELD_IDLE_RULE = Recording(
-    HELD_IDLE,
+_IDLE_MEMORY_RULE = Recording(
+    IDLE_MEMORY_HELD,
     with_thresholds(
-        f"(last_over_time({HELD_IDLE}[5m]) + 60 or (({_HELD_IDLE}) > bool -1) * 60) and ({_HELD_IDLE})",
+        f"(last_over_time({IDLE_MEMORY_HELD}[5m]) + 60 or (({_IDLE_MEMORY_HOLDERS}) > bool -1) * 60) and ({_IDLE_MEMORY_HOLDERS})",
     ),
     "How many seconds a job has held a card's memory without computing.",
     ", ".join((DEVICE, *OWNER_LABELS["accelerator_allocation_seconds_total"])),
@@ -91,18 +92,18 @@ MEMORIES = RecordingGroup(
         ),
         _MAINTENANCE,
         *_HEAT_RULES,
-        _HELD_IDLE_RULE,
+        _IDLE_MEMORY_RULE,
     ),
-    every=EVERY,
+    interval=INTERVAL,
 )
-_RECENT = "[10m]"
-_WEEK = "[7d]"
+_RECENT_RANGE = "[10m]"
+_WEEK_RANGE = "[7d]"
 _REMEMBERS_SINCE = f"max by ({NODE}) (telemetry_remembers_since_timestamp_seconds)"
 _CARDS_BEFORE_LOSS = "instance:accelerators:before"
-_LAST_STEADY = f"last_over_time(instance:accelerators:steady{_WEEK})"
+_STEADY_WITHIN_WEEK = f"last_over_time(instance:accelerators:steady{_WEEK_RANGE})"
 # If the state is lost again while devices are missing, the count from before the first loss is kept.
-_STILL_FEWER = f"last_over_time({_CARDS_BEFORE_LOSS}[1h])"
-_LAST_BEFORE = f"last_over_time({_CARDS_BEFORE_LOSS}{_WEEK})"
+_BEFORE_WITHIN_HOUR = f"last_over_time({_CARDS_BEFORE_LOSS}[1h])"
+_BEFORE_WITHIN_WEEK = f"last_over_time({_CARDS_BEFORE_LOSS}{_WEEK_RANGE})"
 
 
 def _lasting_extreme(function: str, series: str) -> str:
@@ -111,10 +112,10 @@ def _lasting_extreme(function: str, series: str) -> str:
 
 
 def _once_rule(name: str, current: str, group_labels: str, presence: str, meaning: str) -> Recording:
-    """Return a rule that stays 1 after `current` had a result, while `presence` has one."""
+    """Return a rule that becomes 1 when `current` has a result, and stays 1 as long as `presence` has a result."""
     return Recording(
         name,
-        f"group by ({group_labels}) ({current}) or group by ({group_labels}) (last_over_time({name}{_WEEK}))"
+        f"group by ({group_labels}) ({current}) or group by ({group_labels}) (last_over_time({name}{_WEEK_RANGE}))"
         f" and on ({group_labels}) group by ({group_labels}) ({presence})",
         meaning,
         group_labels,
@@ -122,8 +123,8 @@ def _once_rule(name: str, current: str, group_labels: str, presence: str, meanin
 
 
 def _maximum_rule(name: str, current: str, labels: str, meaning: str) -> Recording:
-    """Return a rule that records a series' highest value so far."""
-    return Recording(name, f"last_over_time({name}{_WEEK}) > ({current}) or {current}", meaning, labels)
+    """Return a rule that records the highest value that `current` has had so far."""
+    return Recording(name, f"last_over_time({name}{_WEEK_RANGE}) > ({current}) or {current}", meaning, labels)
 
 
 IDLE_POWER, HIGHEST_POWER = "model:accelerator_power_watts:idle", "model:accelerator_power_watts:highest"
@@ -146,20 +147,20 @@ _POWER_RANGE = (
 )
 
 
-# The rules in this group also read their own last results.
+# Some rules in this group also read their own previous results.
 PAST = RecordingGroup(
     "telemetry-past",
     (
         _once_rule(
             "accelerator:core_readings:once",
-            f"max_over_time(accelerator:core_readings:group{_RECENT})",
+            f"max_over_time(accelerator:core_readings:group{_RECENT_RANGE})",
             CARD,
             "accelerator_up",
             "1 for each device, present or lost, that has ever reported core readings.",
         ),
         _once_rule(
             "instance:telemetry:once",
-            f"last_over_time(telemetry_build_info{_RECENT})",
+            f"last_over_time(telemetry_build_info{_RECENT_RANGE})",
             NODE,
             "up",
             "1 for each target that is or was a telemetry daemon.",
@@ -182,10 +183,10 @@ PAST = RecordingGroup(
         Recording(
             _CARDS_BEFORE_LOSS,
             # The count from before the loss is kept until the node has as many devices again.
-            f"({_LAST_STEADY} > {_STILL_FEWER} or {_STILL_FEWER} or {_LAST_STEADY}) and on ({NODE})"
-            f" ({_REMEMBERS_SINCE} != last_over_time(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK}))"
-            f" or {_LAST_BEFORE} * ({_LAST_BEFORE} > bool (instance:accelerators:known or 0 * {_LAST_BEFORE}))"
-            f" and on ({NODE}) (changes(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK}) > 0)",
+            f"({_STEADY_WITHIN_WEEK} > {_BEFORE_WITHIN_HOUR} or {_BEFORE_WITHIN_HOUR} or {_STEADY_WITHIN_WEEK}) and on ({NODE})"
+            f" ({_REMEMBERS_SINCE} != last_over_time(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK_RANGE}))"
+            f" or {_BEFORE_WITHIN_WEEK} * ({_BEFORE_WITHIN_WEEK} > bool (instance:accelerators:known or 0 * {_BEFORE_WITHIN_WEEK}))"
+            f" and on ({NODE}) (changes(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK_RANGE}) > 0)",
             "The number of a node's whole devices before its daemon lost its state, by vendor. 0 once the node reports as many devices again.",
             f"{NODE}, vendor",
         ),
@@ -204,16 +205,16 @@ PAST = RecordingGroup(
         ),
         Recording(
             "instance:telemetry:pushed",
-            f'group by ({NODE}) (last_over_time(telemetry_build_info{{pushed="yes"}}{_RECENT}))',
+            f'group by ({NODE}) (last_over_time(telemetry_build_info{{pushed="yes"}}{_RECENT_RANGE}))',
             "1 for each node that sends its own metrics.",
             NODE,
         ),
         Recording(
             "fleet:telemetry:seen",
-            f"group by (cluster) (last_over_time(telemetry_build_info{_RECENT}))",
+            f"group by (cluster) (last_over_time(telemetry_build_info{_RECENT_RANGE}))",
             "1 for each cluster with a node that responds.",
             "cluster",
         ),
     ),
-    every="10m",
+    interval="10m",
 )

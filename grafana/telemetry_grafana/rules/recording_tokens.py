@@ -26,10 +26,10 @@ MODEL_TOKENS_PER_WATT = "model_name:inference_output_tokens_per_second_per_watt:
 JOB_JOULES = "job_id:steps_joules_per_token:rate5m"
 JOB_TOKENS_PER_WATT = "job_id:steps_tokens_per_second_per_watt:rate5m"
 _ENERGY = "accelerator_allocation_energy_joules_total"
-_OF_PODS = f'label_replace(rate({_ENERGY}{{pod_name!=""}}[5m]), "namespace", "$1", "pod_namespace", "(.*)")'
-_POD_WATTS = f'sum by ({_POD}) (label_replace({_OF_PODS}, "pod", "$1", "pod_name", "(.*)"))'
+_POD_ENERGY_RATE = f'label_replace(rate({_ENERGY}{{pod_name!=""}}[5m]), "namespace", "$1", "pod_namespace", "(.*)")'
+_POD_WATTS = f'sum by ({_POD}) (label_replace({_POD_ENERGY_RATE}, "pod", "$1", "pod_name", "(.*)"))'
 # Without tokens, the models of a pod get equal shares of the pod's power.
-_SHARE = (
+_MODEL_SHARE = (
     f"({TOKENS} / on ({_POD}) group_left () (sum by ({_POD}) ({TOKENS}) > 0)"
     f" or ({TOKENS} * 0 + 1) / on ({_POD}) group_left () count by ({_POD}) ({TOKENS}))"
 )
@@ -57,7 +57,7 @@ TOKEN_ENERGY = RecordingGroup(
         ),
         Recording(
             WATTS,
-            f"{_SHARE} * on ({_POD}) group_left () ({_POD_WATTS})",
+            f"{_MODEL_SHARE} * on ({_POD}) group_left () ({_POD_WATTS})",
             "Power attributed to a pod, divided among its models in proportion to their tokens.",
             _POD_MODEL,
         ),

@@ -15,21 +15,21 @@ from telemetry_grafana.promql import DEVICE
 
 Severity = Literal["critical", "warning", "info"]
 # This evaluation interval is short enough for timely alerts, and keeps the load on Prometheus low.
-EVERY = "1m"
+INTERVAL = "1m"
 AT_ONCE = "0m"
 # recording_past.py records this series.
 MAINTENANCE_END = "instance:telemetry_maintenance_end_timestamp_seconds:max"
 # The environment variable with the URL of docs/alerts.md. `make docs` adds this URL to the alerts.
-SETTING = "RUNBOOKS"
+RUNBOOKS_VARIABLE = "RUNBOOKS"
 # Alerts, `telemetry check` and the page must show the same remedies.
-_REMEDIES = {condition.alert: condition.remedy for condition in CONDITIONS}
+_REMEDIES_BY_ALERT = {condition.alert: condition.remedy for condition in CONDITIONS}
 # A dollar sign is excluded because Grafana would expand it, and `#` because `_runbook` appends an anchor.
 _URL = re.compile(r"(https?://[^\s/#$]+|file://)/[^\s#$'\"]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """An alert. `$name` stands for a threshold, `{label}` for a label's value."""
+    """An alert. In its texts, `$name` stands for a threshold, and `{label}` for a label's value."""
 
     name: str
     severity: Severity
@@ -37,15 +37,15 @@ class Alert:
     summary: str
     meaning: str
     check: str
-    remedy: str = ""  # if empty, the remedy in _REMEDIES
-    hold: str = AT_ONCE
-    counted_over_seconds: int = 0  # the time range in which faults are counted
-    held_back_by: tuple[str, ...] = ()  # alerts that suppress this alert on the same card or node
-    held_back_by_event: str = ""  # a pattern for the codes of critical events that suppress this alert
+    remedy: str = ""  # if empty, the remedy in _REMEDIES_BY_ALERT
+    pending_period: str = AT_ONCE
+    counted_over_seconds: int = 0  # the time range in which the condition counts faults
+    inhibited_by: tuple[str, ...] = ()  # alerts that suppress this alert on the same card or node
+    inhibited_by_event: str = ""  # a pattern for the codes of critical events that suppress this alert
 
     @property
     def threshold_names(self) -> tuple[str, ...]:
-        """The thresholds in the condition, in the order of their first use."""
+        """The names of the thresholds in the condition, in the order of their first use."""
         return tuple(dict.fromkeys(match["named"] for match in Template.pattern.finditer(self.condition)))
 
     @property
@@ -55,7 +55,7 @@ class Alert:
 
     @property
     def prometheus_expression(self) -> str:
-        """Return the condition without nodes where recent maintenance may have caused it."""
+        """Return the condition as PromQL, excluding nodes on which recent maintenance may have caused the faults."""
         if not self.counted_over_seconds:
             return self.promql
         ended = f"(last_over_time({MAINTENANCE_END}[1h]) > time() - {self.counted_over_seconds}) <= time()"
@@ -63,7 +63,7 @@ class Alert:
 
     @property
     def grafana_expression(self) -> str:
-        """Return the condition without nodes that are, or recently were, in maintenance."""
+        """Return the condition as PromQL, excluding nodes that are or recently were in maintenance."""
         if "{instance}" not in self.summary:
             return self.promql
         until = f"time() - {self.counted_over_seconds}" if self.counted_over_seconds else "time()"
@@ -73,7 +73,7 @@ class Alert:
     @property
     def action(self) -> str:
         """Return the remedy as a sentence."""
-        text = self.remedy or _REMEDIES[self.name].replace("{id}", "ID") + "."
+        text = self.remedy or _REMEDIES_BY_ALERT[self.name].replace("{id}", "ID") + "."
         return text[0].upper() + text[1:]
 
     def annotations(self, summary: str) -> dict[str, str]:
@@ -89,18 +89,18 @@ class Alert:
 
 def _runbook(alert: str) -> dict[str, str]:
     """Return an annotation that links to the alert's section in docs/alerts.md."""
-    page = os.environ.get(SETTING)
+    page = os.environ.get(RUNBOOKS_VARIABLE)
     if not page:
         return {"runbook": f"docs/alerts.md#{alert.lower()}"}
     if not _URL.fullmatch(page):
         raise ValueError(
-            f"{SETTING}={page} is not a URL: set the URL of docs/alerts.md, such as https://wiki.example.com/alerts.md"
+            f"{RUNBOOKS_VARIABLE}={page} is not a URL: set the URL of docs/alerts.md, such as https://wiki.example.com/alerts.md"
         )
     return {"runbook_url": f"{page}#{alert.lower()}"}
 
 
 def open_event(codes: str) -> str:
-    """Return an expression for open events whose code matches `codes`."""
+    """Return an expression for open events whose code matches the regular expression `codes`."""
     return f'last_over_time(accelerator_event_open{{code=~"{codes}"}}[5m])'
 
 
@@ -134,7 +134,7 @@ class RecordingGroup:
 
     name: str
     rules: tuple[Recording, ...]
-    every: str = ""
+    interval: str = ""
 
 
 def with_thresholds(text: str) -> str:
