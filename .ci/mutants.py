@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure how many small changes of the product the tests notice.
+"""Measure how many small changes to the code the tests notice.
 
 usage: mutants.py draw SEED COUNT FILE        write COUNT changes ("mutants"), spread over all packages, to FILE
        mutants.py reach FILE LEARNT           run the tests once and learn which test files reach which mutant

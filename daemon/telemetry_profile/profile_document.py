@@ -145,7 +145,7 @@ class ProfiledJson:
     """The mean step; null if the files mark no complete steps."""
     whole: SplitJson
     without_first_collective: SplitJson | None
-    """The whole time except a first collective that is far longer than the others. Null if there is no such collective."""
+    """The whole profile without its first collective, if that is far longer than the others. Otherwise null."""
     every_step: tuple[StepJson, ...]
     kernels: tuple[KernelJson, ...]
     flops: Flops | None
@@ -156,7 +156,7 @@ class ProfiledJson:
     gaps: tuple[GapJson, ...] = field(metadata=ADDED_LATER)
     """Long gaps in the whole profile."""
     without_gaps: SplitJson | None = field(metadata=ADDED_LATER)
-    """The whole time except `gaps` and the first collective. Null if there are no gaps."""
+    """The whole profile without `gaps` and the first collective. Null if there are no gaps."""
     files: tuple[str, ...] = field(metadata=ADDED_LATER)
 
 

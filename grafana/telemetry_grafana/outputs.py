@@ -210,7 +210,7 @@ a link that was never up. These alerts may end before the problem is solved:
 | Alert | When it ends | Alert that continues |
 | ----- | ---- | ------------ |
 | `AcceleratorLost` | after seven days, when the daemon forgets the card; when the daemon loses its state | `AcceleratorsFewerThanExpected`, if `expect.devices` is set; if the state was lost, `AcceleratorsFewerThanBefore` |
-| `AcceleratorsFewerThanBefore` | seven days after the state was lost | `AcceleratorsFewerThanExpected`, if `expect.devices` is set |
+| `AcceleratorsFewerThanBefore` | seven days after the daemon lost its state | `AcceleratorsFewerThanExpected`, if `expect.devices` is set |
 | `AcceleratorUncorrectedErrors`, `AcceleratorRowRemapFailed`, `AcceleratorUnhealthy` | six hours after the card is lost | `AcceleratorLost` |
 | every other alert for a card | when the card is lost | `AcceleratorLost` |
 | other alerts for a node or its cards | within an hour after the last scrape of the node | `TelemetryDown` |

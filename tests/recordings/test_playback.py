@@ -316,7 +316,7 @@ def test_a_recording_that_goes_away_while_it_is_played_is_reported_and_what_is_s
         else:
             (tmp_path / "recording.jsonl.gz").unlink()
         it.node.controls.seek(5.0)
-        assert comes_true(lambda: it.node.controls.state_text() == "cannot be played on")
+        assert comes_true(lambda: it.node.controls.state_text() == "playback cannot continue")
         assert why in str(vars(caplog.records[-1])["error"])
         assert it.node.controls.position >= 20.0
         assert it.temperatures()[1] == 50.0

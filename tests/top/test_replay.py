@@ -64,7 +64,7 @@ def test_damaged_recording_is_reported_beside_the_screen(tmp_path: Path, recordi
         assert b"the recording " in shown.printed.partition(b"\x1b[?1049h")[0]
         path.unlink()
         shown.press(",")
-        shown.shows("cannot be played on")
+        shown.shows("playback cannot continue")
         assert "level=" not in shown.text
         shown.press("q")
         assert shown.ended() == 0

@@ -165,7 +165,7 @@ class ExpectSettings:
 
 @dataclass(frozen=True, slots=True)
 class StateSettings:
-    """The folders of the daemon's files."""
+    """The folders for the daemon's files."""
 
     directory: str = field(
         default="/var/lib/telemetry",

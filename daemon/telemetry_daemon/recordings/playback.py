@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 LOOK_BACK_SECONDS = SLOTS * SLOT_SECONDS
 # At any speed, a replay pauses this long at the end before it starts again.
 PAUSE_SECONDS = 2.0
-_ENDED, _BROKEN = "ended", "cannot be played on"
+_ENDED, _BROKEN = "ended", "playback cannot continue"
 
 
 @dataclass(frozen=True, slots=True)

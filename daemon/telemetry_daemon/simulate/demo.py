@@ -78,7 +78,7 @@ def _parse_group(part: str) -> tuple[str, int]:
     if match is None and part.isdecimal():
         raise _demo_error(part, f"the vendor is missing; did you mean {part}xnvidia?")
     if match is None:
-        raise _demo_error(part, f"expected a number of cards (1 to {MAX_CARDS}), x and a vendor")
+        raise _demo_error(part, f"expected a number of cards (1 to {MAX_CARDS}), the letter x and a vendor")
     if match[2] not in SIMULATED_VENDORS:
         from difflib import get_close_matches  # rarely needed, and slow to import
 

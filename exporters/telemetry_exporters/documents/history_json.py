@@ -28,7 +28,7 @@ class GapJson:
     """The index of the gap's first slot in the arrays."""
     slots: Annotated[int, Schema({"minimum": 1})]
     reason: Word
-    """A reason as in `absent` of telemetry.snapshot/1, or `SOURCE: REASON` if SOURCE reported the previous number. Other reasons are `lost`, `asleep`, `no source gives it`, `not seen yet`, `machine slept`, `daemon was held up`, and `no longer kept` (the client took minutes). Later versions may add reasons."""
+    """A reason as in `absent` of telemetry.snapshot/1, or `SOURCE: REASON` if SOURCE reported the previous number. Other reasons are `lost`, `asleep`, `no source gives it`, `not seen yet`, `machine slept`, `daemon was held up`, and `no longer kept` (the client read the stream minutes too late). Later versions may add reasons."""
 
 
 @dataclass(frozen=True, slots=True)

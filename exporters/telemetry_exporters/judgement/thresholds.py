@@ -73,7 +73,9 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "cap_reasons": Threshold(
         POWER_LIMIT_REASONS, "throttling reasons that indicate the power limit", "NVIDIA, AMD, MetaX"
     ),
-    "vague_reasons": Threshold(VAGUE_REASONS, "throttling reasons that do not show the cause", "NVIDIA; AMD; MetaX"),
+    "vague_reasons": Threshold(
+        VAGUE_REASONS, "throttling reasons that do not tell heat from power limits", "NVIDIA; AMD; MetaX"
+    ),
     "at_cap_ratio": Threshold(0.98, "share of the power limit at which a card counts as power-limited"),
     "throttled_share": Threshold(0.6, "share of ten minutes with throttling by heat or the power brake", "gpud"),
     "often_throttled_share": Threshold(0.05, "share of an hour with throttling by heat, in three successive hours"),
@@ -92,7 +94,9 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "straggler_ratio": Threshold(0.2, "gap between a card's utilization and the median of its node's cards"),
     "alike_ratio": Threshold(0.05, "median deviation of the utilization of cards that do the same work"),
     "same_work_memory": Threshold(
-        0.03, "deviation of memory use from the median of cards that do the same work", "our choice: a job's ranks"
+        0.03,
+        "deviation of memory use from the median of cards that do the same work",
+        "our choice, for the ranks of a job",
     ),
     "node_less_share": Threshold(
         0.25, "gap between a node's utilization and the median of the job's nodes, as a share of the median"

@@ -137,7 +137,7 @@ MONITOR = Page(
         "Cost": (
             line_panel(
                 "CPU of each source",
-                "Share of a core, including child processes, for the sources that use most.",
+                "Share of a core, including child processes, for the sources with the highest use.",
                 "percentunit",
                 top_rates_query(
                     "telemetry_source_cpu_seconds_total{$nodes}", "{{instance}} {{source}}", _SOURCE_LABELS
@@ -146,14 +146,14 @@ MONITOR = Page(
             ),
             line_panel(
                 "CPU of the daemon",
-                "Share of a core, without child processes, for the daemons that use most.",
+                "Share of a core, without child processes, for the daemons with the highest use.",
                 "percentunit",
                 top_rates_query("process_cpu_seconds_total{$nodes}", "{{instance}}", NODE, _IF_DAEMON),
                 axis=NO_SOFT_LIMITS,
             ),
             line_panel(
                 "Memory of the daemon",
-                "Resident memory, without child processes, for the daemons that use most.",
+                "Resident memory, without child processes, for the daemons with the highest use.",
                 "bytes",
                 top_series_query("process_resident_memory_bytes{$nodes}", "{{instance}}", NODE, condition=_IF_DAEMON),
             ),

@@ -81,7 +81,7 @@ PRESENCE = AlertGroup(
             ),
             pending_period="15m",
             summary="{instance} had {value} {vendor} cards before its daemon lost its state, but has fewer now",
-            meaning="The daemon lost its state, for example because the node has a new image, or the pod has no volume for the state. Now the node has fewer cards than before. AcceleratorLost cannot fire, because the daemon does not know the missing cards. The alert ends when the node has the same number of cards again, or seven days after the state was lost.",
+            meaning="The daemon lost its state, for example because the node has a new image, or the pod has no volume for the state. Now the node has fewer cards than before. AcceleratorLost cannot fire, because the daemon does not know the missing cards. The alert ends when the node has the same number of cards again, or seven days after the daemon lost its state.",
             check="Run `lspci`, `dmesg` and the vendor's tool. Earlier samples of `accelerator_info` show the previous cards.",
             remedy="As for AcceleratorLost. If the node should have fewer cards, or is another machine under the same name, set `expect.devices`, which ends this alert. Keep the state directory on a persistent disk (Helm: `stateHostPath`).",
         ),

@@ -182,7 +182,7 @@ MONITOR = AlertGroup(
             ),
             counted_over_seconds=3600,
             summary="telemetry on {instance} was started {value} times within an hour",
-            meaning="The daemon restarts repeatedly: the kernel kills it because memory is short, its watchdog kills it, or somebody restarts it by hand.",
+            meaning="The daemon restarts repeatedly: the kernel kills it because it uses too much memory, its watchdog kills it, or somebody restarts it by hand.",
             check="Run `journalctl -u telemetry` and `dmesg | grep -i oom`.",
             remedy="If the daemon crashed, report the crash with the log. After a restart by the watchdog, the log contains the stack of each thread.",
         ),

@@ -144,7 +144,7 @@ _ABOVE_IDLE = Recording(
     # A model whose highest power is close to its idle power is excluded: its tool probably reports a constant.
     f"abs({_POWER_READ} - on ({MODEL}) group_left () {_MIN_POWER})"
     f" / on ({MODEL}) group_left () (({_MAX_POWER} > {with_thresholds('$power_follows')} * {_MIN_POWER}) - {_MIN_POWER})",
-    "The difference between a device's power and its model's idle power, as a share of the model's power range within a month.",
+    "The difference between a device's power and its model's idle power, as a share of the range of the model's power in the last month.",
 )
 
 _IS_BUSY = with_thresholds(">= $same_load_ratio")

@@ -124,7 +124,7 @@ def _table_of(file: str, path: str, node: yaml.MappingNode) -> Table:
     for key_node, value in node.value:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in _SCALAR_TAGS:
-            raise _error(file, line, path, "has a key that is not a string; write plain names")
+            raise _error(file, line, path, "has a key that is not a string")
         name = str(key_node.value)
         if name in names:
             raise _error(file, line, f"{path}.{name}" if path else name, "is set twice; remove one")
