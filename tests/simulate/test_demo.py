@@ -21,7 +21,7 @@ def test_demo_is_parsed_into_groups(text, groups):
     assert parse_demo(text) == groups
 
 
-NO_GROUP = "expected a number of cards (1 to 256), x and a vendor"
+NO_GROUP = "expected a number of cards (1 to 256), the letter x and a vendor"
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ def test_history_matches_observations(seed: int, *, is_scraped: bool) -> None:
 
 
 class Node(FedNode):
-    def __init__(self) -> None:
-        super().__init__([SourceFacts("tool", "nvidia", ())], now=100.0, wall_at_start=1e9)
+    def __init__(self, now: float = 100.0) -> None:
+        super().__init__([SourceFacts("tool", "nvidia", ())], now=now, wall_at_start=1e9)
         self.history = History(self.clock)
         self.store = self.new_store(history=self.history)
 
@@ -115,6 +115,13 @@ def test_slots_and_events_follow_the_wall_clock():
     assert (after.start, after.slots) == (before.start + 3600.0, before.slots)
     assert after.events == tuple(replace(event, wall_time=event.wall_time + 3600.0) for event in before.events)
     assert node.history.past(first=node.history.slot_of_time(node.wall - SLOT_SECONDS)).slots == 1
+
+
+def test_a_simulated_past_may_begin_before_the_boot():
+    node = Node(now=-100.0)
+    node.put(watts(10.0))
+    node.slots(2)
+    assert node.power()[0] == [10.0] * 2
 
 
 def test_reused_slots_have_no_old_gap():

@@ -39,7 +39,7 @@ def test_replay_is_controlled_with_keys(recording: Path, monkeypatch: pytest.Mon
         shown.press("p")
         shown.shows("ended")
         shown.press("?")
-        shown.shows("recording: go back or forth by 10 seconds")
+        shown.shows("recording: go back or forward by 10 seconds")
         shown.press("q")
         assert shown.ended() == 0
 

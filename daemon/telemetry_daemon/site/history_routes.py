@@ -66,9 +66,9 @@ def _select_metrics(requested: Sequence[str] | None) -> Sequence[str]:
     return KEPT if requested is None else requested
 
 
-def _first_slot(since: Sequence[str] | None, history: History) -> int:
+def _first_slot(since: Sequence[str] | None, history: History) -> int | None:
     if since is None:
-        return 0
+        return None
     time = _parse_unix_seconds(since[-1])
     if time is None:
         raise BadQueryError(

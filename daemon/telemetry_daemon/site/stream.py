@@ -223,7 +223,7 @@ class Streams:
     def _missed_history(self, last_id: str) -> Iterator[bytes]:
         instance, _, slot = last_id.partition(".")
         # The slots of an earlier daemon are unknown, so the whole history is sent.
-        first_slot = min(int(slot), self._history.open_slot()) if instance == self._instance else 0
+        first_slot = min(int(slot), self._history.open_slot()) if instance == self._instance else None
         window = self._history.past((), (), first_slot)
         end = window.first + window.slots
         times = {"start": utc_time(window.start), "slot_seconds": window.slot_seconds, "slots": window.slots}

@@ -270,14 +270,14 @@ class History:
         self,
         ids: Collection[str] | None = None,
         metrics: Collection[str] = KEPT,
-        first: int = 0,
+        first: int | None = None,
         end: int | None = None,
     ) -> Past:
-        """Return the history from slot `first` to slot `end` (excluded)."""
+        """Return the history from slot `first` (default: the oldest) to slot `end` (excluded)."""
         boot_time = self._clock.boot_time()
         with self._lock:
             span = self._span(first, self._open_slot if end is None else end)
-            events = [event for event in self._events if first <= 0 or event.wall_time >= SLOT_SECONDS * first]
+            events = [event for event in self._events if first is None or event.wall_time >= SLOT_SECONDS * first]
             return Past(
                 start=SLOT_SECONDS * span.first + boot_time,
                 slots=span.end - span.first,
@@ -289,9 +289,9 @@ class History:
                 events=tuple(replace(event, wall_time=event.wall_time + boot_time) for event in events),
             )
 
-    def _span(self, first: int, end: int) -> SlotRange:
+    def _span(self, first: int | None, end: int) -> SlotRange:
         oldest = max(self._first_slot, min(self._open_slot, end) - SLOTS)
-        return SlotRange(min(max(first, oldest), end), end)
+        return SlotRange(min(oldest if first is None else max(first, oldest), end), end)
 
     def _series(self, span: SlotRange, device_id: str, metrics: Collection[str]) -> Mapping[str, Series]:
         device = self._devices.get(device_id)

@@ -136,7 +136,7 @@ def _limit_items(report: Report, problems: list[str]) -> Report:
         kept = tuple(item for item in items if _is_claim_within_limits(item))
         if len(kept) < len(items):
             problems.append(
-                f"{len(items) - len(kept)} {plural} were dropped, because a text has over {bounds.MAX_TEXT_LENGTH} characters"
+                f"{len(items) - len(kept)} {plural} were dropped: over {bounds.MAX_FACTS} keys, or a text of over {bounds.MAX_TEXT_LENGTH} characters"
             )
         return kept
 
