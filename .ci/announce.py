@@ -1,4 +1,4 @@
-"""Start a daemon in this process, and print its address when the daemon notifies systemd's socket that it is ready."""
+"""Replace this process with a daemon, and print the daemon's address when it reports through NOTIFY_SOCKET that it is ready."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 
-# The terminal's unit sets these variables, which the daemon would take for its own unit's.
+# If the terminal runs in a systemd unit, these variables describe that unit, not the daemon's.
 UNIT_VARIABLES = ("INVOCATION_ID", "WATCHDOG_PID", "WATCHDOG_USEC")
 SERVING = "STATUS=serving on "
 WILDCARD_HOSTS = ("0.0.0.0", "[::]", "")  # noqa: S104  # compared with, not listened on
@@ -34,7 +34,7 @@ def main(command: list[str]) -> None:
 
 
 def announce(notify_socket: socket.socket, daemon_pidfd: int) -> None:
-    """Print the daemon's addresses once it is ready. Print nothing if it exits before that."""
+    """Print how to open the daemon's address when the daemon is ready. Print nothing if it exits before that."""
     while notify_socket.fileno() in select.select([notify_socket.fileno(), daemon_pidfd], [], [])[0]:
         lines = notify_socket.recv(4096).decode(errors="replace").splitlines()
         for line in lines:
@@ -48,9 +48,9 @@ def opening_hint(address: str) -> str:
     if address.startswith("unix:"):
         return f"listening on {address}"
     host, _, port = address.rpartition(":")
-    local = "localhost" if host in WILDCARD_HOSTS else host.strip("[]")
-    shown = socket.gethostname() if host in WILDCARD_HOSTS else host
-    return f"open {scheme(local, int(port))}://{shown}:{port}/ – Ctrl-C ends it"
+    probed_host = "localhost" if host in WILDCARD_HOSTS else host.strip("[]")
+    shown_host = socket.gethostname() if host in WILDCARD_HOSTS else host
+    return f"open {scheme(probed_host, int(port))}://{shown_host}:{port}/ – Ctrl-C ends it"
 
 
 def scheme(host: str, port: int) -> str:

@@ -10,11 +10,11 @@ echo "== without a network"
 .venv/bin/python -m pip check
 .venv/bin/python .ci/sbom.py build/sbom.json
 if [ "${1:-}" = --offline ]; then
-    echo "known vulnerabilities were not asked for (--offline)"
+    echo "known vulnerabilities were not looked up (--offline)"
     exit 0
 fi
 
-echo "== with one"
+echo "== with a network"
 tools=build/audit
 result=build/audit.json
 if [ ! -x "$tools/bin/pip-audit" ]; then
@@ -30,7 +30,7 @@ fi
 requirements=build/sbom.requirements.txt
 for service in osv pypi; do
     rm -f "$result"
-    echo "asking $service"
+    echo "querying $service"
     # The exit status is the same for a finding and for an unreachable service, so the output is evaluated.
     "$tools/bin/pip-audit" --disable-pip --no-deps --progress-spinner off --timeout 20 --vulnerability-service "$service" \
         --requirement "$requirements" --format json --output "$result" 2>build/audit.log || true

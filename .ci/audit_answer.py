@@ -1,4 +1,4 @@
-"""Judges pip-audit's result: missing output and skipped packages do not count as an all-clear."""
+"""Evaluates pip-audit's result. Packages without a result, such as skipped packages, do not count as free of vulnerabilities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLEAR, VULNERABLE, NOT_AUDITED = 0, 1, 2
 
 @dataclass(frozen=True)
 class AuditResult:
-    """An exit status with the lines that explain it."""
+    """The exit status of the audit, and the lines that explain the status."""
 
     status: int
     lines: tuple[str, ...]

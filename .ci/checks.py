@@ -16,13 +16,13 @@ MAX_FUNCTION_LINES = 60
 FOLDERS = frozenset({".ci", "benchmarks", "daemon", "deploy", "docs", "exporters", "grafana", "parsers", "tests"})
 ROOTS = ("daemon", "exporters", "parsers")
 
-_HOSTS = re.compile(
+_REGISTRY_HOSTS = re.compile(
     r"pypi\.org|pythonhosted\.org|registry\.npmjs\.org|deb\.debian\.org|proxy\.golang\.org|static\.crates\.io"
 )
 _MACHINE_PATHS = re.compile(r"(?:^|[^A-Za-z0-9_.])(/(?:work|farm|root)/[^\s\"']*)")
-_BARE_EXCUSE = re.compile(r"#\s*(?:noqa(?::[\sA-Z0-9,]+)?|type:\s*ignore(?:\[[^\]]*\])?)\s*$")
+_UNEXPLAINED_SUPPRESSION = re.compile(r"#\s*(?:noqa(?::[\sA-Z0-9,]+)?|type:\s*ignore(?:\[[^\]]*\])?)\s*$")
 
-# Earlier commits have the words and subjects of earlier releases.
+# Earlier commits may contain old words and long subjects.
 _CHECKED_SINCE = "bc5e98fcdbac100426749c7d5911c0c3c25ebe73"
 MAX_SUBJECT_LENGTH = 72
 _STANDARD_WORDS = {
@@ -36,8 +36,8 @@ _QUOTED = re.compile(r"""(["'`(])(nobody|told)(["'`)])""")  # word values in doc
 _FILES_WITH_OLD_WORDS = frozenset({".ci/checks.py", "docs/architecture.md"})
 _HUNK = re.compile(r"@@ -\S+ \+(\d+)")
 
-# Matches constructs of Python and the shell that ignore an error.
-_SWALLOWS = re.compile(r"""\bsuppress\(|ignore_(?:cleanup_)?errors=True|filter\("ignore"|\|\| true\b""")
+# Matches code in Python and the shell that ignores an error.
+_IGNORED_ERROR = re.compile(r"""\bsuppress\(|ignore_(?:cleanup_)?errors=True|filter\("ignore"|\|\| true\b""")
 
 
 @dataclass(frozen=True)
@@ -88,35 +88,35 @@ def stray_folders(file: File) -> Iterator[str]:
         yield f"{file.name}:1: {folder}/ is not among the top-level folders"
 
 
-def foreign_places(file: File) -> Iterator[str]:
+def machine_specific_names(file: File) -> Iterator[str]:
     """Report addresses of package registries and paths of a developer's machine."""
     for number, line in file.lines():
-        for found in (*_HOSTS.findall(line), *_MACHINE_PATHS.findall(line)):
+        for found in (*_REGISTRY_HOSTS.findall(line), *_MACHINE_PATHS.findall(line)):
             yield f"{file.name}:{number}: {found} is specific to a machine or registry; remove it"
 
 
-def bare_excuses(file: File) -> Iterator[str]:
-    """Report disabled checks without a reason in a comment."""
+def unexplained_suppressions(file: File) -> Iterator[str]:
+    """Report suppressed checks (`noqa`, `type: ignore`) without a reason after them."""
     for number, line in file.lines():
-        if file.is_python and _BARE_EXCUSE.search(line):
+        if file.is_python and _UNEXPLAINED_SUPPRESSION.search(line):
             yield f"{file.name}:{number}: add the reason after the disabled check"
 
 
-def silent_swallows(file: File) -> Iterator[str]:
+def unexplained_ignored_errors(file: File) -> Iterator[str]:
     """Report ignored errors without a reason in a comment nearby."""
     lines = (file.text or "").splitlines()
     if not (file.is_python or (file.text or "").startswith("#!")):
         return
     for number, line in file.lines():
         ignores_exception = line.strip() in {"pass", "continue"} and lines[number - 2].lstrip().startswith("except")
-        if (ignores_exception or _SWALLOWS.search(line)) and not any(
+        if (ignores_exception or _IGNORED_ERROR.search(line)) and not any(
             "#" in text for text in lines[max(0, number - 3) : number + 1]
         ):
             yield f"{file.name}:{number}: add a comment that says why the error may be ignored"
 
 
 def old_words(commit_range: str, checkout: Path) -> Iterator[str]:
-    """Report old words in the lines that these commits added. docs/architecture.md, "Words", has the standard words."""
+    """Report old words in the lines that these commits added. docs/architecture.md lists the standard words in "Words"."""
     name, number = "", 0
     changes = _git(checkout, "diff", "--unified=0", "--no-color", commit_range, "--", "*.py", "*.md") or ""
     for line in changes.splitlines():
@@ -143,9 +143,9 @@ CHECKS: tuple[Callable[[File], Iterator[str]], ...] = (
     long_functions,
     stray_packages,
     stray_folders,
-    foreign_places,
-    bare_excuses,
-    silent_swallows,
+    machine_specific_names,
+    unexplained_suppressions,
+    unexplained_ignored_errors,
 )
 
 
@@ -168,10 +168,10 @@ def _file_names(checkout: Path) -> list[str]:
 def _git(checkout: Path, *arguments: str) -> str | None:
     """Return git's output, or None if git or these commits are missing, as in an unpacked archive."""
     # The checkout may belong to another user, which git refuses otherwise.
-    trusted = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+    git_settings = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
     command = ("git", "-C", str(checkout), *arguments)
     try:
-        return subprocess.run(command, env=os.environ | trusted, capture_output=True, check=True, text=True).stdout
+        return subprocess.run(command, env=os.environ | git_settings, capture_output=True, check=True, text=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
 

@@ -20,22 +20,22 @@ else:
     import tomli as tomllib
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-# A shell can offer a list of words, files or folders. For "free", any text is valid.
+# What a shell can offer as the value of an argument. For "free", any text is valid.
 Kind = Literal["words", "file", "folder", "free"]
-Takes = Literal["nothing", "a value", "perhaps a value"]
+ValueUse = Literal["none", "required", "optional"]
 
 _REPEATED = ("+", "*")
 
 
 @dataclass(frozen=True)
 class Argument:
-    """An option, or an operand if `flags` is empty. `value_name` names its value in the manual."""
+    """An option, or an operand if `flags` is empty. The manual shows `value_name` in place of the value."""
 
     name: str
     flags: tuple[str, ...]
     value_name: str
     help: str
-    takes: Takes
+    value_use: ValueUse
     repeatable: bool
     kind: Kind
     words: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ def sources() -> tuple[str, ...]:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> tuple[Argument, ...]:
-    return tuple(map(_argument, parser._actions))  # noqa: SLF001  # argparse has no other way to list them
+    return tuple(map(_argument, parser._actions))  # noqa: SLF001  # argparse has no public list of arguments
 
 
 def _argument(action: argparse.Action) -> Argument:
@@ -94,17 +94,17 @@ def _argument(action: argparse.Action) -> Argument:
         flags=tuple(action.option_strings),
         value_name=_value_name(action),
         help=action.help or "",
-        takes=_takes(action),
-        repeatable=action.nargs in _REPEATED or isinstance(action, argparse._AppendAction),  # noqa: SLF001  # no public name for a flag that adds up
+        value_use=_value_use(action),
+        repeatable=action.nargs in _REPEATED or isinstance(action, argparse._AppendAction),  # noqa: SLF001  # argparse has no public name for a repeatable option
         kind="words" if words else _kind(action),
         words=words,
     )
 
 
-def _takes(action: argparse.Action) -> Takes:
+def _value_use(action: argparse.Action) -> ValueUse:
     if action.nargs == 0:
-        return "nothing"
-    return "perhaps a value" if action.option_strings and action.nargs in ("?", "*") else "a value"
+        return "none"
+    return "optional" if action.option_strings and action.nargs in ("?", "*") else "required"
 
 
 def _value_name(action: argparse.Action) -> str:
@@ -121,10 +121,14 @@ def _words(action: argparse.Action) -> tuple[str, ...]:
 
 @cache
 def _known_words() -> Mapping[str, tuple[str, ...]]:
-    """Map arguments for which argparse has no choices to the words that complete them."""
-    of_settings = {row.dotted_path: row.words for row in settings_rows() if row.words}
-    of_commands = {"source": sources(), "vendor": VENDOR_WORDS, "demo": tuple(f"8x{vendor}" for vendor in VENDOR_WORDS)}
-    return {**of_settings, **of_commands}
+    """Map arguments without choices in argparse to the words that the shell should offer."""
+    words_by_setting = {row.dotted_path: row.words for row in settings_rows() if row.words}
+    words_by_argument = {
+        "source": sources(),
+        "vendor": VENDOR_WORDS,
+        "demo": tuple(f"8x{vendor}" for vendor in VENDOR_WORDS),
+    }
+    return {**words_by_setting, **words_by_argument}
 
 
 def _kind(action: argparse.Action) -> Kind:

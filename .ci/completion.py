@@ -99,9 +99,9 @@ def _bash_option() -> str:
     lines = []
     for command in commands():
         for option in command.options:
-            if option.takes != "nothing":
+            if option.value_use != "none":
                 patterns = " | ".join(f"{_quoted(f'{command.name} {flag}')}" for flag in option.flags)
-                takes = "yes" if option.takes == "a value" else "perhaps"
+                takes = "yes" if option.value_use == "required" else "perhaps"
                 lines.append(f"        {patterns}) takes={takes} {_bash_value(option)} ;;")
     lines.append("        *) takes='' kind='' words='' ;;")
     return _bash_function("_telemetry_option", '"$1 $2"', lines)
@@ -167,11 +167,11 @@ def _zsh_options(options: Sequence[Argument]) -> Iterator[str]:
 def _zsh_option(option: Argument, flag: str) -> str:
     """Return the specification of a flag. Other flags of the option exclude it, and --help excludes all."""
     description = f"[{_escape_specials(option.help)}]"
-    if option.takes == "nothing":
+    if option.value_use == "none":
         return _zsh_quoted(f"({'- *' if option.name == 'help' else ' '.join(option.flags)}){flag}{description}")
     repeat_mark = "*" if option.repeatable else ""
     separator = "=" if flag.startswith("--") else ""
-    colons = "::" if option.takes == "perhaps a value" else ":"
+    colons = "::" if option.value_use == "optional" else ":"
     return _zsh_quoted(f"{repeat_mark}{flag}{separator}{description}{colons}{_zsh_value(option)}")
 
 
@@ -213,10 +213,10 @@ def _fish_line(condition: str, offered: str, description: str) -> str:
 
 def _fish_flags(option: Argument) -> str:
     names = " ".join(f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags)
-    if option.takes == "nothing":
+    if option.value_use == "none":
         return names
     # `-x`: a value must follow, and it is not a file. `-r`: a value must follow, and it may be a file.
-    needs = {"a value": " -r" if option.kind == "file" else " -x", "perhaps a value": ""}[option.takes]
+    needs = {"required": " -r" if option.kind == "file" else " -x", "optional": ""}[option.value_use]
     return names + needs + _fish_value(option)
 
 

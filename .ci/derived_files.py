@@ -1,4 +1,4 @@
-"""Files of the product that are generated from its own code."""
+"""Generates files of the product from the product's own code."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def tool_words() -> str:
 def _strings(path: Path) -> Iterator[str]:
     """Yield the string constants of a module without its docstrings."""
     nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
-    documentation = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    docstring_ids = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node in nodes:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstring_ids:
             yield node.value

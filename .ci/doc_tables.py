@@ -21,7 +21,7 @@ from telemetry_parsers.card_peaks import ROWS, Model
 _SIXTEEN_BITS = ("bf16", "fp16")
 
 
-def numbers_table() -> str:
+def thresholds_table() -> str:
     """Return the table of docs/check.md: the values that `telemetry check --thresholds` accepts."""
     rows = (f"| `{name}` | {THRESHOLDS[name].value:,} | {THRESHOLDS[name].meaning} |" for name in THRESHOLD_NAMES)
     return "\n".join(("| threshold | default | meaning |", "|---|---|---|", *rows)) + "\n"
@@ -50,12 +50,12 @@ def peaks_table() -> str:
 
 def _peaks_row(row: Model, source_numbers: dict[str, int]) -> str:
     names = ", ".join(f"`{name}`" for name in row.names) + "".join(f", PCI `{pci_id}`" for pci_id in row.pci_ids)
-    main = ", ".join(f"{dtype} {quote.teraflops:g}" for dtype, quote in row.quoted if dtype in _SIXTEEN_BITS)
+    sixteen_bit = ", ".join(f"{dtype} {quote.teraflops:g}" for dtype, quote in row.quoted if dtype in _SIXTEEN_BITS)
     others = ", ".join(f"{dtype} {quote.teraflops:g}" for dtype, quote in row.quoted if dtype not in _SIXTEEN_BITS)
     clocks = " and ".join(dict.fromkeys(f"{quote.megahertz}" for _, quote in row.quoted))
     memory = "" if row.memory_gigabytes_per_second is None else f"{row.memory_gigabytes_per_second:g}"
     sources = ", ".join(str(source_numbers[source]) for source in row.sources)
-    return f"| {names} | {main} | {others} | {row.units} × {clocks} MHz | {memory} | {sources} |"
+    return f"| {names} | {sixteen_bit} | {others} | {row.units} × {clocks} MHz | {memory} | {sources} |"
 
 
 def _source_link(source: str) -> str:
@@ -80,7 +80,7 @@ def _settings_section(section: SectionRow) -> str:
 
 def _setting_row(row: SettingRow) -> str:
     default = NO_DEFAULT.get(row.path[0], "none") if row.default is None else f"`{toml_value(row.default)}`"
-    ways = f"Variable `{row.variable}`" + (f", flag `{row.flag}`." if row.flag else ".") if row.variable else ""
+    alternatives = f"Variable `{row.variable}`" + (f", flag `{row.flag}`." if row.flag else ".") if row.variable else ""
     example = f"Example: `{toml_value(row.example)}`." if row.example is not None else ""
-    text = " ".join(filter(None, (row.description, limits_sentence(row), example, ways)))
+    text = " ".join(filter(None, (row.description, limits_sentence(row), example, alternatives)))
     return f"| `{row.path[-1]}` | {default} | {text} |"

@@ -33,7 +33,7 @@ from telemetry_profile.profile_document import ProfileJson
 
 _Schema = dict[str, Any]
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_SIMPLE: Mapping[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number"}
+_JSON_TYPES: Mapping[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Document:
     def schema(self) -> _Schema:
         """Return the schema, with a definition for each class of the document."""
         builder = _SchemaBuilder(is_open=self.is_open)
-        root = builder.object_of(self.document_class)
+        root = builder.object_schema(self.document_class)
         return {"$schema": _DIALECT, "title": _title(self.document_class), **root, "$defs": builder.definitions}
 
 
 @dataclass(frozen=True)
 class Events:
-    """A stream of events, with the data classes of each event. The first class names the schema."""
+    """A stream of events: the classes of each event's data. The `schema` field of the first class is the schema's title."""
 
     classes_by_event: Mapping[str, tuple[type, ...]]
     description: str
@@ -60,7 +60,7 @@ class Events:
     def schema(self) -> _Schema:
         """Return the schema, whose `$defs` has an entry for each event name."""
         builder = _SchemaBuilder(is_open=True)
-        data = {name: list(map(builder.reference, classes)) for name, classes in self.classes_by_event.items()}
+        data = {name: list(map(builder.reference_to, classes)) for name, classes in self.classes_by_event.items()}
         unions = {name: {"anyOf": refs} for name, refs in data.items() if len(refs) > 1}
         return {
             "$schema": _DIALECT,
@@ -113,7 +113,7 @@ class _SchemaBuilder:
         self.definitions: dict[str, _Schema] = {}
         self._is_open = is_open
 
-    def object_of(self, data_class: type) -> _Schema:
+    def object_schema(self, data_class: type) -> _Schema:
         """Return the schema of a dataclass. Keys that can be omitted or were added later are not required."""
         hints, descriptions = get_type_hints(data_class, include_extras=True), _field_descriptions(data_class)
         properties = {
@@ -131,10 +131,10 @@ class _SchemaBuilder:
 
     def _schema_of(self, hint: Any) -> _Schema:
         origin, arguments = get_origin(hint), get_args(hint)
-        if hint in _SIMPLE:
-            return {"type": _SIMPLE[hint]}
+        if hint in _JSON_TYPES:
+            return {"type": _JSON_TYPES[hint]}
         if is_dataclass(hint):
-            return self.reference(hint)
+            return self.reference_to(hint)
         if origin is Annotated:
             keywords = [annotation.keywords for annotation in arguments[1:] if isinstance(annotation, Schema)]
             return reduce(or_, keywords, self._schema_of(arguments[0]))
@@ -143,7 +143,7 @@ class _SchemaBuilder:
         if origin is tuple:
             return {"type": "array", "items": self._schema_of(arguments[0])}
         if origin in (Union, UnionType):
-            return self._or_null([argument for argument in arguments if argument is not NoneType])
+            return self._nullable_schema([argument for argument in arguments if argument is not NoneType])
         if isinstance(origin, type) and issubclass(origin, Mapping):
             return {
                 "type": "object",
@@ -151,15 +151,15 @@ class _SchemaBuilder:
             }
         raise TypeError(f"{hint} has no schema")
 
-    def reference(self, data_class: Any) -> _Schema:
+    def reference_to(self, data_class: Any) -> _Schema:
         """Return the reference to a dataclass's definition."""
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", data_class.__name__.removesuffix("Json")).lower()
         if name not in self.definitions:
-            self.definitions[name] = {}  # This definition must precede the definitions that its fields refer to.
-            self.definitions[name] = self.object_of(data_class)
+            self.definitions[name] = {}  # Reserves the place before the definitions that the fields refer to.
+            self.definitions[name] = self.object_schema(data_class)
         return {"$ref": f"#/$defs/{name}"}
 
-    def _or_null(self, hints: list[Any]) -> _Schema:
+    def _nullable_schema(self, hints: list[Any]) -> _Schema:
         (hint,) = hints
         schema = self._schema_of(hint)
         if "enum" in schema:
@@ -178,11 +178,11 @@ def _field_descriptions(data_class: type) -> Mapping[str, str]:
     descriptions: dict[str, str] = {}
     for base in reversed([ancestor for ancestor in data_class.__mro__ if is_dataclass(ancestor)]):
         (definition,) = (node for node in ast.parse(inspect.getsource(base)).body if isinstance(node, ast.ClassDef))
-        for before, after in pairwise(definition.body):
+        for node, next_node in pairwise(definition.body):
             if (
-                isinstance(before, ast.AnnAssign)
-                and isinstance(after, ast.Expr)
-                and isinstance(after.value, ast.Constant)
+                isinstance(node, ast.AnnAssign)
+                and isinstance(next_node, ast.Expr)
+                and isinstance(next_node.value, ast.Constant)
             ):
-                descriptions[ast.unparse(before.target)] = inspect.cleandoc(str(after.value.value)).replace("\n", " ")
+                descriptions[ast.unparse(node.target)] = inspect.cleandoc(str(next_node.value.value)).replace("\n", " ")
     return descriptions

@@ -38,7 +38,7 @@ _NAMES_WITH_VERSION = re.compile(r"(?<=device-telemetry[-:])\d+\.\d+\.\d+|(?<=de
 
 @dataclass(frozen=True)
 class Generated:
-    """A file that is generated as a whole or between two markers. Each generated part of a file has its own markers."""
+    """A file that is generated as a whole, or a part of a file that is generated between two markers."""
 
     name: str
     generate: Callable[[], str]
@@ -65,7 +65,7 @@ class Generated:
 
 
 class Versioned(Generated):
-    """A handwritten file whose commands name release files. The version in those names is generated."""
+    """A handwritten file with commands that name release files. Only the version in these names is generated."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, str)
@@ -97,7 +97,7 @@ FILES = (
     Generated("docs/outputs.md", doc_tables.conditions_table),
     Generated("docs/peaks.md", doc_tables.peaks_table),
     Generated("daemon/telemetry_daemon/masking/tool_words.txt", derived_files.tool_words),
-    Generated("docs/check.md", doc_tables.numbers_table),
+    Generated("docs/check.md", doc_tables.thresholds_table),
     Generated("docs/compatibility.md", compatibility_tables),
     Generated("docs/compatibility.md", otel_names.table, "of OpenTelemetry"),
     Generated("deploy/agents/otelcol.yaml", otel_names.transform, "of OpenTelemetry's names"),
@@ -120,7 +120,7 @@ FILES = (
 def main(arguments: list[str]) -> int:
     """Write or check the files. Return 1 if --check found an outdated file."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, say what is out of date")
+    parser.add_argument("--check", action="store_true", help="write nothing, report the outdated files")
     parser.add_argument("--folder", type=Path, default=CHECKOUT, help="default: the checkout")
     options = parser.parse_args(arguments)
     stale = False

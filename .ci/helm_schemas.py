@@ -1,4 +1,4 @@
-"""Write JSON schemas in kubeconform's layout: for Kubernetes' own kinds, and for each version of the custom resources."""
+"""Write JSON schemas in kubeconform's layout: for Kubernetes' built-in kinds, and for each version of the custom resources."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def write_custom_resources(source: Path, target: Path) -> None:
             (target / f"{kind}-{group}-{version['name']}.json").write_text(json.dumps(schema))
 
 
-def write_own_kinds(source: Path, target: Path) -> None:
-    """Write the schemas of one Kubernetes version, without ids, which would turn references into network addresses."""
+def write_built_in_kinds(source: Path, target: Path) -> None:
+    """Write the schemas of one Kubernetes version. Remove ids, which would turn references into network addresses."""
     target.mkdir()
     for path in source.glob("*.json"):
         schema = json.loads(path.read_text("utf-8").replace('"/api/_definitions.json#', '"_definitions.json#'))
@@ -44,7 +44,7 @@ def main(crds: Path, kubernetes: Path, target: Path, versions: list[str]) -> Non
     target.mkdir()
     write_custom_resources(crds, target)
     for version in versions:
-        write_own_kinds(kubernetes / f"v{version}-local-strict", target / f"v{version}")
+        write_built_in_kinds(kubernetes / f"v{version}-local-strict", target / f"v{version}")
 
 
 if __name__ == "__main__":

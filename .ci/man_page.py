@@ -18,7 +18,7 @@ from telemetry_daemon.terminal import exits
 from telemetry_daemon.version import __version__
 from telemetry_daemon.web.addresses import local_socket_in
 
-# The last change of the sentences below.
+# The date of the last change of the texts below.
 _REVISED = "2026-11-27"
 _WIDTH = 79
 
@@ -133,7 +133,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _without_request(line: str) -> str:
-    """Return a line whose first character roff does not interpret as a request."""
+    """Return the line, escaped if roff would interpret its first character as the start of a request."""
     return f"\\&{line}" if line.startswith((".", "'")) else line
 
 
@@ -166,8 +166,8 @@ def _argument(argument: Argument) -> Iterator[str]:
     if not argument.flags:
         yield _value_name(argument)
     else:
-        value = "" if argument.takes == "nothing" else f" {_value_name(argument)}"
-        value = f" [{value.strip()}]" if argument.takes == "perhaps a value" else value
+        value = "" if argument.value_use == "none" else f" {_value_name(argument)}"
+        value = f" [{value.strip()}]" if argument.value_use == "optional" else value
         yield _flags(argument) + value
     yield from _wrapped(argument.help)
 
@@ -200,14 +200,14 @@ def _environment() -> Iterator[str]:
         "A variable overrides the configuration file; a flag overrides both. "
         "`telemetry config default` explains each setting."
     )
-    of_program = {
+    program_variables = {
         FILE_VARIABLE: f"The configuration file to use instead of {DEFAULT_FILE}.",
         "TELEMETRY_DEBUG": "If set, a bug in telemetry prints its traceback.",
         "NO_COLOR": "If set, `snapshot` and `parse` print no colours.",
         "PATH": "The folders that are searched for tools first.",
     }
-    of_settings = {row.variable: f"The setting `{row.dotted_path}`." for row in settings_rows() if row.variable}
-    yield from _items(of_program | of_settings)
+    setting_variables = {row.variable: f"The setting `{row.dotted_path}`." for row in settings_rows() if row.variable}
+    yield from _items(program_variables | setting_variables)
     yield ".PP"
     yield from _wrapped(
         f"{NAME} stands for the name of a source, in capitals and with underscores: TELEMETRY_SOURCES_MTHREADS_GMI_MODE."

@@ -35,11 +35,11 @@ ROOTS = (
     "grafana/telemetry_grafana",
 )
 RECORDER = Path("parsers/_reached.py")
-# Test files are tried until the total cost would exceed this budget.
+# Test files are tried until their total CPU time would exceed this budget.
 BUDGET_SECONDS = 60.0
 # Pytest's exit status if no tests were collected.
 _NO_TESTS = 5
-SWAPPED = {
+SWAPPED_OPERATORS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
@@ -59,7 +59,7 @@ def during(test):
         file.write(test)
 
 
-def _of_ancestors():
+def _test_of_ancestors():
     pid = os.getpid()
     while pid > 1:
         try:
@@ -78,7 +78,7 @@ def _of_ancestors():
 def reach(number):
     global _test
     if not _test:
-        _test = _of_ancestors()
+        _test = _test_of_ancestors()
     if (number, _test) not in _seen:
         _seen.add((number, _test))
         try:
@@ -106,16 +106,16 @@ def pytest_runtest_protocol(item):
 
 def possible_changes(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST | None]]:
     """Yield each node that can be changed, and its replacement. None deletes a statement."""
-    skipped = _unchangeable_nodes(tree)
+    skipped_ids = _unchangeable_node_ids(tree)
     for node in ast.walk(tree):
-        if id(node) not in skipped:
+        if id(node) not in skipped_ids:
             yield from _changes(node)
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST | None]]:
     match node:
-        case ast.Compare(ops=[operator]) if type(operator) in SWAPPED:
-            yield node, ast.Compare(node.left, [SWAPPED[type(operator)]()], node.comparators)
+        case ast.Compare(ops=[operator]) if type(operator) in SWAPPED_OPERATORS:
+            yield node, ast.Compare(node.left, [SWAPPED_OPERATORS[type(operator)]()], node.comparators)
         case ast.Constant(value=bool(value)):
             yield node, ast.Constant(not value)
         case ast.Constant(value=int() | float() as number):
@@ -132,8 +132,8 @@ def _is_none(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and value.value is None
 
 
-def _unchangeable_nodes(tree: ast.AST) -> set[int]:
-    """Return the nodes whose change has no effect: documentation, annotations, parts of f-strings, exported names."""
+def _unchangeable_node_ids(tree: ast.AST) -> set[int]:
+    """Return the ids of nodes that are not changed: docstrings, annotations, f-strings, raised errors and imports."""
     nodes: list[ast.AST] = []
     for node in ast.walk(tree):
         match node:
@@ -170,13 +170,7 @@ def _mutant(path: Path, rng: random.Random) -> dict[str, Any] | None:
     text = path.read_text()
     kinds: dict[str, list[tuple[Any, ast.AST | None]]] = defaultdict(list)
     for node, replacement in possible_changes(ast.parse(text)):
-        kinds[
-            "deleted"
-            if replacement is None
-            else type(node).__name__
-            if isinstance(node, ast.Compare | ast.Constant)
-            else "returned"
-        ].append((node, replacement))
+        kinds[_kind(node, replacement)].append((node, replacement))
     if not kinds:
         return None
     node, replacement = rng.choice(kinds[rng.choice(sorted(kinds))])
@@ -191,6 +185,12 @@ def _mutant(path: Path, rng: random.Random) -> dict[str, Any] | None:
     }
 
 
+def _kind(node: ast.AST, replacement: ast.AST | None) -> str:
+    if replacement is None:
+        return "deleted"
+    return type(node).__name__ if isinstance(node, ast.Compare | ast.Constant) else "returned"
+
+
 def _offset(text: str, line: Any, column: Any) -> int:
     lines = text.splitlines(keepends=True)
     return sum(map(len, lines[: line - 1])) + len(lines[line - 1].encode()[:column].decode())
@@ -203,8 +203,8 @@ def _mutant_offset(text: str, mutant: dict[str, Any]) -> int | None:
 
 
 @contextmanager
-def changed(files: dict[Path, str]) -> Iterator[None]:
-    """Give the files these contents until the context ends."""
+def temporarily_changed(files: dict[Path, str]) -> Iterator[None]:
+    """Give the files these contents, and restore the original files when the context ends."""
     originals = {path: path.read_text() if path.exists() else None for path in files}
     try:
         for path, text in files.items():
@@ -215,7 +215,7 @@ def changed(files: dict[Path, str]) -> Iterator[None]:
             path.unlink() if original is None else path.write_text(original)
 
 
-def instrumented(mutants: list[dict[str, Any]]) -> dict[Path, str]:
+def instrumented_files(mutants: list[dict[str, Any]]) -> dict[Path, str]:
     """Return the files with a call of the recorder before the statement of each mutant."""
     by_path: dict[Path, list[tuple[int, int]]] = defaultdict(list)
     for number, mutant in enumerate(mutants):
@@ -265,9 +265,9 @@ def reach(mutants: list[dict[str, Any]], command: list[str]) -> dict[str, Any]:
         RECORDER: RECORDER_SOURCE.format(folder=str(folder)),
         plugin: PLUGIN_SOURCE.format(folder=str(folder)),
         conftest: conftest.read_text().replace("pytest_plugins = (", 'pytest_plugins = ("kits.pytest_reached", '),
-        **instrumented(mutants),
+        **instrumented_files(mutants),
     }
-    with changed(files):
+    with temporarily_changed(files):
         subprocess.run(command, check=False)
     costs: dict[str, float] = defaultdict(float)
     for line in (folder / "costs").read_text().splitlines():
@@ -280,8 +280,8 @@ def reach(mutants: list[dict[str, Any]], command: list[str]) -> dict[str, Any]:
     return {"costs": costs, "reached": {number: sorted(tests) for number, tests in reached.items()}}
 
 
-def verdict(mutant: dict[str, Any], files: list[str], costs: dict[str, float]) -> str:
-    """Return the result of the tests: noticed, unnoticed, not reached, or gone if the mutant's code has changed."""
+def try_mutant(mutant: dict[str, Any], files: list[str], costs: dict[str, float]) -> str:
+    """Run the tests with the mutant. Return noticed, unnoticed, not reached, or gone if its code has changed since the draw."""
     path = Path(mutant["path"])
     text = path.read_text() if path.exists() else ""
     if (start := _mutant_offset(text, mutant)) is None:
@@ -289,7 +289,7 @@ def verdict(mutant: dict[str, Any], files: list[str], costs: dict[str, float]) -
     test_files = _affordable_files(mutant["path"], files, costs)
     if not test_files:
         return "not reached"
-    with changed({path: text[:start] + mutant["after"] + text[start + len(mutant["before"]) :]}):
+    with temporarily_changed({path: text[:start] + mutant["after"] + text[start + len(mutant["before"]) :]}):
         return "noticed" if any(_fails(chunk, costs) for chunk in _chunks(test_files)) else "unnoticed"
 
 
@@ -311,7 +311,7 @@ def _affordable_files(path: str, files: list[str], costs: dict[str, float]) -> l
 
 
 def _chunks(files: list[str]) -> Iterator[list[str]]:
-    """Yield a few files first, since most mutants are noticed by the first ones, then the others."""
+    """Yield the first three files, because most mutants are noticed by them, then the other files."""
     yield files[:3]
     if files[3:]:
         yield files[3:]
@@ -341,7 +341,7 @@ def main(arguments: list[str]) -> int:
             results = []
             for number, mutant in enumerate(mutants):
                 began = time.monotonic()
-                results.append(verdict(mutant, learned["reached"].get(str(number), []), learned["costs"]))
+                results.append(try_mutant(mutant, learned["reached"].get(str(number), []), learned["costs"]))
                 print(
                     f"{number} {results[-1]} {time.monotonic() - began:.0f}s {mutant['path']}:{mutant['line']} {mutant['before'][:60]!r} -> {mutant['after'][:60]!r}",
                     flush=True,

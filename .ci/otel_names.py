@@ -65,7 +65,7 @@ ATTRIBUTES: Mapping[str, str] = MappingProxyType(
         "state": "hw.state",
     }
 )
-# The Collector cannot join labels of accelerator_info.
+# Only documented, because the Collector cannot join the labels of accelerator_info.
 FACTS: Mapping[str, str] = MappingProxyType(
     {"serial": "hw.serial_number", "driver": "hw.driver_version", "parent": "hw.parent"}
 )
@@ -89,10 +89,10 @@ def _attribute_list(attributes: Mapping[str, str]) -> str:
 
 
 def transform() -> str:
-    """Return the Collector's processors: a copy of each metric under its OpenTelemetry name, with these attributes.
+    """Return the Collector's processors, which copy each metric to its OpenTelemetry name and attributes.
 
-    The copies are named by their row until their attributes are set. Each step is its own block, because the statements of a
-    block see all metrics as the previous block left them.
+    Until its attributes are set, a copy is named after its row in NAMES. Each step is its own block, because the statements
+    of a block see all metrics as the previous block left them.
     """
     blocks = (("metric", _copies()), ("metric", _sums()), ("datapoint", _attributes()), ("metric", _names()))
     statements = [{"context": context, "statements": list(lines)} for context, lines in blocks]
@@ -121,8 +121,8 @@ def _attributes() -> Iterator[str]:
         value = f'datapoint.attributes["{label}"]'
         yield f'set(datapoint.attributes["{attribute}"], {value}) where {_COPIED} and {value} != nil'
     for state, otel_state in _STATES.items():
-        found = f'datapoint.attributes["hw.state"] == "{state}"'
-        yield f'set(datapoint.attributes["hw.state"], "{otel_state}") where {_COPIED} and {found}'
+        has_state = f'datapoint.attributes["hw.state"] == "{state}"'
+        yield f'set(datapoint.attributes["hw.state"], "{otel_state}") where {_COPIED} and {has_state}'
     for row, name in enumerate(NAMES):
         for attribute, text in name.attributes.items():
             yield f'set(datapoint.attributes["{attribute}"], "{text}") where {_is_copy(row)}'

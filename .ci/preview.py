@@ -29,15 +29,15 @@ ALERTS = RULES.with_name("telemetry-alerts.yml")
 PICTURES = CHECKOUT / "docs" / "images"
 
 HOURS_SHOWN = 6
-# Records the start of each alert that fires at the end.
-SINCE = {
+# Records the start of each alert that fires at the end of the simulation.
+ALERT_START_RULE = {
     "record": "ALERTS_FOR_STATE",
     "expr": "min without (alertstate) (min_over_time(timestamp(ALERTS)[8h:1m]))",
 }
-# A recorded score needs a recorded deviation, which needs a recorded average.
+# Each pass reads the results of the previous one: a score needs a recorded deviation, which needs a recorded average.
 PASSES = 3
 _START_TIMEOUT_SECONDS = 60.0
-_TOOLS = {
+_REMEDIES_BY_TOOL = {
     "node": "apt-get install nodejs npm",
     "npm": "apt-get install npm",
     "chromium": "apt-get install chromium",
@@ -45,13 +45,13 @@ _TOOLS = {
     "promtool": "apt-get install prometheus",
 }
 # A user would choose these values to follow the simulated incidents.
-CHOICES = {
+CHOSEN_VALUES = {
     "telemetry-node": {"node": "gpu-02"},
     "telemetry-card": {"node": "gpu-02", "vendor": "nvidia", "device": "3"},
     "telemetry-stragglers": {"node": "gpu-01|gpu-02", "vendor": "nvidia"},
 }
-# Long pages get an additional picture of only the first sections.
-HEADS = {"telemetry-fleet": 3}
+# Long pages get an additional picture of this many first sections.
+FIRST_SECTIONS = {"telemetry-fleet": 3}
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class PreviewError(Exception):
 
 def require_tools() -> None:
     """Raise PreviewError with the names of the programs that are missing."""
-    missing = [f"{tool} ({remedy})" for tool, remedy in _TOOLS.items() if shutil.which(tool) is None]
+    missing = [f"{tool} ({remedy})" for tool, remedy in _REMEDIES_BY_TOOL.items() if shutil.which(tool) is None]
     if missing:
         raise PreviewError("these programs are missing: " + ", ".join(missing))
 
@@ -130,26 +130,26 @@ def write_blocks(data: Path, begin: int, end: int) -> None:
     text.unlink()
     alerts, since = data.parent / "alerts.yml", data.parent / "since.yml"
     alerts.write_text(yaml.safe_dump(alerts_as_records(yaml.safe_load(ALERTS.read_text("utf-8")))), "utf-8")
-    since.write_text(yaml.safe_dump(one_group([SINCE])), "utf-8")
+    since.write_text(yaml.safe_dump(one_group([ALERT_START_RULE])), "utf-8")
     for number, rules in enumerate((*[RULES] * PASSES, alerts, since)):
         folder = data.parent / f"recorded-{number}"
         with prometheus(data) as url:
-            record(url, rules, folder, begin, end)
+            backfill(url, rules, folder, begin, end)
         for block in folder.iterdir():
             block.rename(data / block.name)
 
 
 def alerts_as_records(document: dict[str, Any]) -> dict[str, Any]:
-    """Return recording rules for the series that Prometheus keeps of alerts, because promtool does not backfill alerts."""
+    """Return recording rules for the series ALERTS, because promtool does not backfill alerts."""
     return one_group([_as_record(rule) for group in document["groups"] for rule in group["rules"]])
 
 
 def _as_record(rule: dict[str, Any]) -> dict[str, Any]:
-    hold = rule.get("for", "1m")
+    pending_period = rule.get("for", "1m")
     expression = rule["expr"]
-    if hold != "1m":
-        minutes = int(hold.removesuffix("m"))
-        expression = f"count_over_time(({expression})[{hold}:1m]) >= {minutes}"
+    if pending_period != "1m":
+        minutes = int(pending_period.removesuffix("m"))
+        expression = f"count_over_time(({expression})[{pending_period}:1m]) >= {minutes}"
     labels = {"alertname": rule["alert"], "alertstate": "firing", **rule["labels"]}
     return {"record": "ALERTS", "expr": f"({expression}) * 0 + 1", "labels": labels}
 
@@ -159,8 +159,8 @@ def one_group(rules: list[dict[str, Any]]) -> dict[str, Any]:
     return {"groups": [{"name": "preview", "rules": rules}]}
 
 
-def record(url: str, rules: Path, folder: Path, begin: int, end: int) -> None:
-    """Write the results of these recording rules as blocks into a folder."""
+def backfill(url: str, rules: Path, folder: Path, begin: int, end: int) -> None:
+    """Evaluate a file of recording rules, and write the results as blocks into a folder."""
     folder.mkdir()
     times = [f"--start={begin}", f"--end={end}", f"--eval-interval={STEP_SECONDS}s", f"--output-dir={folder}"]
     run(
@@ -183,8 +183,8 @@ def draw(url: str, end: int, work: Path, pictures: Path, settings: PictureSettin
         "scrapeSeconds": STEP_SECONDS,
         "width": settings.width,
         "opened": settings.opened,
-        "choices": CHOICES,
-        "heads": HEADS,
+        "choices": CHOSEN_VALUES,
+        "heads": FIRST_SECTIONS,
     }
     file = work / "plan.json"
     file.write_text(json.dumps(plan), "utf-8")
@@ -194,10 +194,10 @@ def draw(url: str, end: int, work: Path, pictures: Path, settings: PictureSettin
 def main(arguments: list[str]) -> int:
     """Draw all dashboards. Return 1 and print the reason if that fails."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pictures", type=Path, default=PICTURES, help="the folder that they are put in")
-    parser.add_argument("--data", type=Path, help="keep the data in this folder, and use it again when it is there")
+    parser.add_argument("--pictures", type=Path, default=PICTURES, help="folder for the pictures")
+    parser.add_argument("--data", type=Path, help="keep the simulated data in this folder, and reuse it in later runs")
     parser.add_argument("--width", type=int, default=PictureSettings.width, help="in pixels")
-    parser.add_argument("--opened", action="store_true", help="open the rows that are closed")
+    parser.add_argument("--opened", action="store_true", help="open collapsed rows")
     options = parser.parse_args(arguments)
     try:
         require_tools()

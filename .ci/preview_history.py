@@ -1,4 +1,4 @@
-"""Hours of a simulated fleet in a minute: the daemon's own pages, one for each scrape, as OpenMetrics with timestamps.
+"""Hours of a simulated fleet, computed in a minute: the daemon's page at each scrape, as OpenMetrics with timestamps.
 
 The daemon's own parts poll, merge, count and render simulated cards, with a clock that jumps from scrape to scrape.
 The incidents are a hot, a lost and a slow card, two cards with errors and events, a lost link, a tool that times out and
@@ -51,7 +51,7 @@ _TRAINER = Owner("job", "48213", job_id="48213", user="alice", account="physics"
 _SLOW_CLOCK = 0.55
 _HOT_SPELL_SECONDS = 600 * _MINUTE
 _CUT_LINK = 4
-_ERRORS_A_STEP = 0.1
+_ERROR_PROBABILITY = 0.1
 # These values are assumed, because nothing is polled.
 _LIBRARY_SECONDS, _TOOL_SECONDS = 0.02, 0.35
 _DAEMON_CPU_SHARE_OF_CARD = 0.0007
@@ -84,7 +84,7 @@ class NodePlan:
 
 
 def _ago(minutes: float) -> float:
-    """Return the seconds from the beginning to `minutes` before the end."""
+    """Return the second of the simulation that is `minutes` before its end."""
     return HOURS * 3600 - minutes * _MINUTE
 
 
@@ -161,7 +161,7 @@ class SimulatedNode:
         )
         self._renderer = Renderer()
         self._cpu_seconds = 0.0
-        self._random = Random(plan.name)  # noqa: S311  # a play, not a secret
+        self._random = Random(plan.name)  # noqa: S311  # a simulation, not a secret
         slots = accumulate(plan.cards.values(), initial=0)
         self._sources = [
             self._simulated_source(vendor, count, slot, clock)
@@ -180,8 +180,8 @@ class SimulatedNode:
         daemon_metrics.set_pci(counts_by_vendor(tuple(plan.cards.items())))
         for source in self._sources:
             parser = source.parser
-            lists = any(poll.lists_devices for poll in parser.polls)
-            self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives, lists))
+            lists_devices = any(poll.lists_devices for poll in parser.polls)
+            self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives, lists_devices))
 
     def page(self) -> str:
         """Return the page that the daemon serves at this time."""
@@ -239,23 +239,24 @@ class SimulatedNode:
 
     def _damage_cards(self, simulation: Simulation) -> None:
         incidents = self.plan.incidents
-        for position in filter(lambda card: self._is_due(incidents.hot[card]), incidents.hot):
+        for position in self._due_cards(incidents.hot):
             simulation.cards[position].hot_until = simulation.now + _HOT_SPELL_SECONDS
-        for position in filter(lambda card: self._is_due(incidents.links_cut[card]), incidents.links_cut):
+        for position in self._due_cards(incidents.links_cut):
             simulation.cards[position].links_down[_CUT_LINK] = math.inf
         for position, second in incidents.errors.items():
-            if second <= self._time.seconds and self._random.random() < _ERRORS_A_STEP:
+            if second <= self._time.seconds and self._random.random() < _ERROR_PROBABILITY:
                 card = simulation.cards[position]
-                card.corrected_errors, card.pcie_replays, card.link_errors = (
-                    card.corrected_errors + 1,
-                    card.pcie_replays + 1,
-                    card.link_errors + 1,
-                )
+                card.corrected_errors += 1
+                card.pcie_replays += 1
+                card.link_errors += 1
 
     def _emit_events(self, simulation: Simulation) -> None:
         for second, (position, code) in self.plan.incidents.events.items():
             if self._is_due(second):
                 simulation.events.append((simulation.now, position, code))
+
+    def _due_cards(self, begins: Mapping[int, float]) -> list[int]:
+        return [position for position, second in begins.items() if self._is_due(second)]
 
     def _is_due(self, second: float) -> bool:
         return second <= self._time.seconds < second + STEP_SECONDS
@@ -302,7 +303,7 @@ class SimulatedNode:
 
 
 def history(begin: float) -> Iterator[str]:
-    """Yield lines of OpenMetrics from `begin` (Unix seconds) on, without HELP and TYPE lines, and the end mark last."""
+    """Yield the lines of OpenMetrics from `begin` (Unix seconds) on, without HELP and TYPE lines. The last line is `# EOF`."""
     time = _Time(begin)
     nodes = [SimulatedNode(plan, time) for plan in FLEET]
     while time.seconds <= HOURS * 3600:

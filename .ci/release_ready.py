@@ -13,7 +13,7 @@ _VERSION = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
 _SECTION = re.compile(r"^## \[(.*?)\](.*)$", re.MULTILINE)
 _DATE = re.compile(r" - 20\d\d-\d\d-\d\d")
 # The checkout may belong to another user, which git refuses otherwise.
-_TRUSTING = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+_GIT_SETTINGS = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
 
 
 def changelog_problems(text: str, version: str) -> Iterator[str]:
@@ -32,7 +32,7 @@ def changelog_problems(text: str, version: str) -> Iterator[str]:
 def changed_files(checkout: Path) -> Iterator[str]:
     """Yield the files that differ from the commit, because a build with them could not be repeated."""
     git = ["git", "-C", str(checkout), "status", "--porcelain"]
-    status = subprocess.run(git, check=False, env=os.environ | _TRUSTING, capture_output=True, text=True)
+    status = subprocess.run(git, check=False, env=os.environ | _GIT_SETTINGS, capture_output=True, text=True)
     if status.returncode:
         yield f"a release is built from a commit: {status.stderr.strip()}"
     for line in status.stdout.splitlines():

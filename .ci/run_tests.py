@@ -3,7 +3,7 @@
 
 usage: run_tests.py [--level quick|installed|long …] [--sample I/N] [--coverage] [PYTEST ARGUMENT …]
 
-A yardstick is the CPU time of a small loop of Python, so that figures of fast and slow machines can be compared.
+A yardstick is the CPU time of a small loop of Python, so that results of fast and slow machines can be compared.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ SIDE_BY_SIDE = ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorde
 
 
 def cpu_seconds() -> float:
-    """Return the CPU time of all processes that this one has started and waited for, with their children."""
+    """Return the CPU time of the child processes that were waited for, and of their children."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def yardstick() -> float:
     """Return the CPU seconds of the loop: the minimum of three runs."""
-    figures = []
+    results = []
     for _ in range(3):
         before = cpu_seconds()
         subprocess.run([sys.executable, "-c", YARDSTICK_LOOP], check=True)
-        figures.append(cpu_seconds() - before)
-    return min(figures)
+        results.append(cpu_seconds() - before)
+    return min(results)
 
 
-def measured(command: Sequence[str], *preparations: Sequence[str]) -> int:
+def run_measured(command: Sequence[str], *preparations: Sequence[str]) -> int:
     """Run `preparations` silently, then `command`. Print the cost of all, and return the exit status of `command`."""
     unit, used_before, began = yardstick(), cpu_seconds(), time.monotonic()
     for preparation in preparations:
@@ -54,7 +54,7 @@ def with_coverage(arguments: Sequence[str]) -> int:
     """Run the tests in one process with tracing, and write the lines that they do not reach to build/coverage.txt."""
     tool = (sys.executable, "-m", "coverage")
     subprocess.run([*tool, "erase"], check=True)
-    status = measured([*tool, "run", "-m", "pytest", "-q", *arguments])
+    status = run_measured([*tool, "run", "-m", "pytest", "-q", *arguments])
     subprocess.run([*tool, "combine", "--quiet"], check=False)
     Path("build").mkdir(exist_ok=True)
     with Path("build/coverage.txt").open("w") as report:
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
     tests = (sys.executable, "-m", "pytest", "-q", *arguments)
     # In a fresh clone, each worker would otherwise compile the tests.
     compilation = () if Path("tests/__pycache__").exists() else ((*tests, "--collect-only"),)
-    return measured((*tests, *SIDE_BY_SIDE), *compilation)
+    return run_measured((*tests, *SIDE_BY_SIDE), *compilation)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ _LICENCES_BY_PACKAGE: Mapping[str, str] = {"nvidia-ml-py": "BSD-3-Clause"}
 Find = Callable[[str], metadata.Distribution]
 
 
-def normal(name: str) -> str:
+def normalize(name: str) -> str:
     """Normalize the name of a distribution as PEP 503 prescribes."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -44,13 +44,13 @@ def requirements_of(distribution: metadata.Distribution) -> Iterator[str]:
     for text in distribution.requires or ():
         requirement = Requirement(text)
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-            yield normal(requirement.name)
+            yield normalize(requirement.name)
 
 
 def all_requirements(root: str, find: Find = metadata.distribution) -> dict[str, metadata.Distribution]:
     """Return a distribution and all its direct and indirect dependencies by name."""
     distributions: dict[str, metadata.Distribution] = {}
-    pending = [normal(root)]
+    pending = [normalize(root)]
     while pending:
         name = pending.pop()
         if name not in distributions:
@@ -62,7 +62,7 @@ def all_requirements(root: str, find: Find = metadata.distribution) -> dict[str,
 def licence(distribution: metadata.Distribution) -> str:
     """Return the SPDX expression of the licence, or the text of the metadata if no expression is known."""
     stated = _metadata_text(distribution, "License-Expression") or _metadata_text(distribution, "License")
-    return _LICENCES_BY_PACKAGE.get(normal(distribution.metadata["Name"])) or _LICENCES_BY_OLD_NAME.get(
+    return _LICENCES_BY_PACKAGE.get(normalize(distribution.metadata["Name"])) or _LICENCES_BY_OLD_NAME.get(
         stated.partition("\n")[0], stated or "unknown"
     )
 
@@ -72,9 +72,9 @@ def _metadata_text(distribution: metadata.Distribution, key: str) -> str:
 
 
 def complaints(parts: Mapping[str, metadata.Distribution], constraints: str) -> Iterator[str]:
-    """Yield the reasons against shipping these parts: an unpinned version, another licence, or changed files."""
+    """Yield the reasons against shipping these packages: an unpinned version, a licence that is not allowed, or changed files."""
     pins = set(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", constraints, re.MULTILINE))
-    pinned = {(normal(name), version) for name, version in pins}
+    pinned = {(normalize(name), version) for name, version in pins}
     for name, distribution in parts.items():
         if name == OURS:
             continue
@@ -83,12 +83,12 @@ def complaints(parts: Mapping[str, metadata.Distribution], constraints: str) -> 
         # If several licences apply together, each licence must be allowed.
         if not ALLOWED.issuperset(licence(distribution).split(" AND ")):
             yield f"{name} is under {licence(distribution)!r}, which is not one of {', '.join(sorted(ALLOWED))}"
-        for file in changed(distribution):
+        for file in changed_files(distribution):
             yield f"{name}: {file} is not the file that was installed"
 
 
-def changed(distribution: metadata.Distribution) -> Iterator[str]:
-    """Yield the files whose content differs from all RECORD entries of that name in this or another package."""
+def changed_files(distribution: metadata.Distribution) -> Iterator[str]:
+    """Yield the files whose content matches no RECORD entry of that path, in this or in another package."""
     digests: dict[str, set[str]] = {}
     for other in metadata.distributions():
         for file, _, digest in _record_entries(other):
@@ -156,7 +156,7 @@ def _component(name: str, distribution: metadata.Distribution) -> dict[str, Any]
 
 
 def main(arguments: list[str]) -> int:
-    """Write the bill of materials and its parts as requirements into files. Return 1 if a part is not acceptable."""
+    """Write the bill of materials, and a file with its packages as pinned requirements. Return 1 if there are complaints."""
     target = Path(arguments[0])
     parts = all_requirements(OURS)
     problems = list(complaints(parts, (Path(__file__).resolve().parent.parent / "constraints.txt").read_text()))

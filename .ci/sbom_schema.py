@@ -13,7 +13,7 @@ def main(arguments: list[str]) -> int:
     schema, validation = (importlib.import_module(f"cyclonedx.{name}") for name in ("schema", "validation.json"))
     validator = validation.JsonStrictValidator(schema.SchemaVersion.V1_6)
     error = validator.validate_str(Path(arguments[0]).read_text())
-    sys.stdout.write(f"{arguments[0]}: {error or 'keeps the schema of CycloneDX 1.6'}\n")
+    sys.stdout.write(f"{arguments[0]}: {error or 'conforms to the schema of CycloneDX 1.6'}\n")
     return 1 if error else 0
 
 

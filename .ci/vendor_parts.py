@@ -13,11 +13,11 @@ _WIDTH = 130
 
 def device_allow() -> str:
     """Return the unit's list of allowed drivers. Each driver is listed once, below the names of the vendors that use it."""
-    names: dict[DeviceNodes, list[str]] = {}
+    names_by_nodes: dict[DeviceNodes, list[str]] = {}
     for vendor in VENDORS:
         for nodes in vendor.nodes:
-            names.setdefault(nodes, []).append(vendor.name)
-    return "".join(_device_allow_lines(nodes, ", ".join(vendor_names)) for nodes, vendor_names in names.items())
+            names_by_nodes.setdefault(nodes, []).append(vendor.name)
+    return "".join(_device_allow_lines(nodes, ", ".join(names)) for nodes, names in names_by_nodes.items())
 
 
 def pools() -> str:

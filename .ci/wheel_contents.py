@@ -14,7 +14,7 @@ else:
 ROOTS = ("daemon", "exporters", "parsers")
 
 
-def expected(checkout: Path) -> set[str]:
+def expected_files(checkout: Path) -> set[str]:
     """Return the names that the packages' files and the other installed files have in a wheel."""
     project = tomllib.loads((checkout / "pyproject.toml").read_text("utf-8"))
     shared_data = project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
@@ -28,7 +28,7 @@ def expected(checkout: Path) -> set[str]:
 
 def main(arguments: list[str]) -> int:
     """Compare one wheel with the checkout that contains this script. Return 1 if they differ."""
-    wanted = expected(Path(__file__).resolve().parent.parent)
+    wanted = expected_files(Path(__file__).resolve().parent.parent)
     with zipfile.ZipFile(arguments[0]) as wheel:
         names = {name.partition(".data/data/")[2] or name for name in wheel.namelist() if ".dist-info/" not in name}
     complaints = [f"{name} is missing from the wheel" for name in sorted(wanted - names)]

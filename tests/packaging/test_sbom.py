@@ -25,7 +25,7 @@ def test_the_bill_names_every_dependency_with_version_and_licence_and_what_needs
     document = json.loads((tmp_path / "sbom").read_text())
     components = {part["name"]: part for part in document["components"]}
     required = [Requirement(text) for text in metadata.requires("device-telemetry") or ()]
-    direct = {sbom.normal(r.name) for r in required if r.marker is None or r.marker.evaluate({"extra": ""})}
+    direct = {sbom.normalize(r.name) for r in required if r.marker is None or r.marker.evaluate({"extra": ""})}
     assert len(direct) >= 7
     assert direct <= components.keys()
     for name, part in components.items():
