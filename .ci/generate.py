@@ -24,7 +24,7 @@ import document_schemas
 import helm_chart
 import otel_names
 from fleet_parts.series import series_table, vendor_series
-from fleet_parts.sizes import scale, sizes, waiting
+from fleet_parts.sizes import queue_table, scaling_table, size_tables
 from man_page import man_page
 from terminal_picture import picture
 from vendor_matrix import matrix
@@ -108,9 +108,9 @@ FILES = (
     Generated("deploy/systemd/telemetry.service", device_allow),
     Generated(f"{helm_chart.CHART}/values.yaml", pools),
     Generated("docs/fleet.md", lambda: series_table(vendor_series())),
-    Generated("docs/fleet.md", lambda: sizes(vendor_series()), "of the sizes"),
-    Generated("docs/agents.md", lambda: waiting(vendor_series()), "of what waits"),
-    Generated("docs/fleet.md", lambda: scale(vendor_series()), "of the scale"),
+    Generated("docs/fleet.md", lambda: size_tables(vendor_series()), "of the sizes"),
+    Generated("docs/agents.md", lambda: queue_table(vendor_series()), "of what waits"),
+    Generated("docs/fleet.md", lambda: scaling_table(vendor_series()), "of the scale"),
     *(Generated(name, text) for name, text in outputs.FILES.items()),
     *(Generated(name, text) for name, text in helm_chart.FILES),
     *(Generated(name, text) for name, text in document_schemas.files()),

@@ -75,31 +75,36 @@ def agent_flag() -> list[str]:
 def bytes_per_scrape(agent: Agent, targets: Sequence[str], scrapes: int, folder: Path) -> float:
     """Return by how much the agent's folder grows with each scrape, after the agent has written all series names."""
     folder.mkdir()
-    config, waiting = folder / "config.yml", folder / "waiting"
+    config, queue = folder / "config.yml", folder / "waiting"
     store = free_address()
     config.write_text(agent.config(targets, store), "utf-8")
-    command = [agent.command, *agent.arguments(config, waiting, store)]
+    command = [agent.command, *agent.arguments(config, queue, store)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             time.sleep(WARM_UP_SCRAPES)
-            before, begin = size(waiting), time.monotonic()
+            before, begin = folder_bytes(queue), time.monotonic()
             time.sleep(scrapes)
-            return (size(waiting) - before) / round(time.monotonic() - begin)
+            return (folder_bytes(queue) - before) / round(time.monotonic() - begin)
         finally:
             # After SIGTERM, Prometheus would try for a minute to send samples.
             process.kill()
 
 
-def size(folder: Path) -> int:
+def folder_bytes(folder: Path) -> int:
     """Return the bytes in a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def row(kind: str, agent: Agent, series: float, size: float) -> list[str]:
+def table_row(kind: str, agent: Agent, series: float, scrape_bytes: float) -> list[str]:
     """Return a row of the table."""
-    a_day = size * DAY_SECONDS / STEP_SECONDS
-    cells = [f"{series:,.0f}", f"{size / 1000:.1f} kB", f"{size / series:.1f}", f"{a_day / 1e6:.0f} MB"]
-    return [kind, agent.title, *cells, f"{GIGABYTE / a_day * 24:,.0f} h"]
+    bytes_per_day = scrape_bytes * DAY_SECONDS / STEP_SECONDS
+    cells = [
+        f"{series:,.0f}",
+        f"{scrape_bytes / 1000:.1f} kB",
+        f"{scrape_bytes / series:.1f}",
+        f"{bytes_per_day / 1e6:.0f} MB",
+    ]
+    return [kind, agent.title, *cells, f"{GIGABYTE / bytes_per_day * 24:,.0f} h"]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -117,10 +122,10 @@ def main(arguments: Sequence[str]) -> int:
                 series = page_size(targets).series
                 for agent in [agent for agent in AGENTS if shutil.which(agent.command)]:
                     scrapes = 5 if options.quick else options.scrapes
-                    size = bytes_per_scrape(agent, targets, scrapes, folder / agent.command)
-                    rows.append(row(kind, agent, series, size))
-    heads = ["node", "agent", "series", "kept per scrape", "bytes per series", "a day at 15 s", "1 GB lasts"]
-    print(f"{machine()}\n\n{table(heads, rows)}")
+                    scrape_bytes = bytes_per_scrape(agent, targets, scrapes, folder / agent.command)
+                    rows.append(table_row(kind, agent, series, scrape_bytes))
+    headings = ["node", "agent", "series", "kept per scrape", "bytes per series", "a day at 15 s", "1 GB lasts"]
+    print(f"{machine()}\n\n{table(headings, rows)}")
     return 0
 
 

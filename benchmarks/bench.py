@@ -25,7 +25,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from side_by_side import commands, goals, measured, tables
-from side_by_side.contestants import Contestant, NotServingError, Plan, in_turns, serving, together
+from side_by_side.contestants import Contestant, NotServingError, Plan, run_in_turns, run_together, working_contestants
 from side_by_side.goals import Results
 from side_by_side.installs import MissingPeer
 from side_by_side.measured import Spread
@@ -54,21 +54,23 @@ def run(parts: Sequence[str], build_options: BuildOptions, extent: Extent, rng: 
     """Return the results of these parts."""
     at_once, alone = {}, {}
     for node in NODES:
-        if node.word not in parts:
+        if node.name not in parts:
             continue
         plan = Plan(extent.rounds, extent.seconds(node.seconds), node.pace)
-        with tempfile.TemporaryDirectory() as folder, failure_reported(node):
+        with tempfile.TemporaryDirectory() as folder, reporting_failure(node):
             contestants = contestants_on(node, Path(folder), build_options)
-            at_once[node.word] = together(contestants, plan, rng)
-            if node.alone:
-                alone[node.word] = in_turns(contestants, replace(plan, seconds=extent.seconds(node.alone)), rng)
+            at_once[node.name] = run_together(contestants, plan, rng)
+            if node.alone_seconds:
+                alone[node.name] = run_in_turns(
+                    contestants, replace(plan, seconds=extent.seconds(node.alone_seconds)), rng
+                )
     return Results(
-        at_once, alone, commands.command_times(build_options.trees, extent.starts, rng) if COMMANDS in parts else {}
+        at_once, alone, commands.command_times(build_options.checkouts, extent.starts, rng) if COMMANDS in parts else {}
     )
 
 
 @contextmanager
-def failure_reported(node: Node) -> Iterator[None]:
+def reporting_failure(node: Node) -> Iterator[None]:
     """Report the failure of a node's measurement, so that the results of the other nodes are kept."""
     try:
         yield
@@ -84,7 +86,7 @@ def contestants_on(node: Node, folder: Path, build_options: BuildOptions) -> lis
             print(contestant, flush=True)
         else:
             available.append(contestant)
-    started = serving(available)
+    started = working_contestants(available)
     print(f"{node.title}: {', '.join(program.name for program in started)}", file=sys.stderr, flush=True)
     return started
 
@@ -92,12 +94,12 @@ def contestants_on(node: Node, folder: Path, build_options: BuildOptions) -> lis
 def arguments() -> argparse.Namespace:
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words = [*(node.word for node in NODES), COMMANDS]
+    words = [*(node.name for node in NODES), COMMANDS]
     parser.add_argument("--quick", action="store_true", help="one short round, for a first look")
     parser.add_argument(
         "--only", type=lambda text: text.split(","), default=words, help=f"parts to run, of {','.join(words)}"
     )
-    parser.add_argument("--against", type=checkout, action="append", default=[], metavar="NAME=PATH")
+    parser.add_argument("--against", type=parse_checkout, action="append", default=[], metavar="NAME=PATH")
     parser.add_argument("--build", action="store_true", help="build all-smi with cargo if it is missing")
     parser.add_argument(
         "--into", type=Path, metavar="FILE", help="the page into which the tables are written, between its two marks"
@@ -112,7 +114,7 @@ def arguments() -> argparse.Namespace:
     return options
 
 
-def checkout(text: str) -> Checkout:
+def parse_checkout(text: str) -> Checkout:
     """Return the checkout that NAME=PATH describes."""
     name, _, path = text.partition("=")
     folder = Path(path).resolve()
@@ -123,12 +125,12 @@ def checkout(text: str) -> Checkout:
 
 def report_sections(results: Results, parts: Sequence[str], build_options: BuildOptions) -> Iterator[str]:
     """Yield the table of contestants, the table of commands, and the goals."""
-    yield tables.table(("", *(figure.words for figure in measured.COLUMNS)), result_rows(results))
+    yield tables.table(("", *(figure.heading for figure in measured.COLUMNS)), result_rows(results))
     if results.commands:
         rows = ((words, name, cell(times)) for (words, name), times in results.commands.items())
         yield tables.table(("command", "checkout", "wall, ms"), rows)
-    trees = [tree.name for tree in build_options.trees]
-    yield tables.table(("goal", "limit", *trees, ""), goals.rows(results, parts, trees))
+    checkouts = [checkout.name for checkout in build_options.checkouts]
+    yield tables.table(("goal", "limit", *checkouts, ""), goals.rows(results, parts, checkouts))
 
 
 def write_between_marks(page: Path, text: str) -> None:
@@ -144,11 +146,11 @@ def result_rows(results: Results) -> Iterator[list[str]]:
     """Yield a heading row for each node and mode, and a row for each contestant."""
     for node in NODES:
         for mode, rounds_by_node in (("at once", results.at_once), ("in turns", results.alone)):
-            if node.word not in rounds_by_node:
+            if node.name not in rounds_by_node:
                 continue
-            title = f"**{node.title}**" + (f", {mode}" if node.alone else "")
+            title = f"**{node.title}**" + (f", {mode}" if node.alone_seconds else "")
             yield [title, *("" for _ in measured.COLUMNS)]
-            for name, rounds in rounds_by_node[node.word].items():
+            for name, rounds in rounds_by_node[node.name].items():
                 yield [name, *(cell(measured.spread(figure, rounds)) for figure in measured.COLUMNS)]
 
 
@@ -156,8 +158,8 @@ def cell(spread: Spread | None) -> str:
     """Return the median of the rounds, followed by their range in brackets."""
     if spread is None:
         return ""
-    middle, least, most = map(tables.number, (spread.middle, spread.least, spread.most))
-    return middle if least == most else f"{middle} ({least}–{most})"
+    median, low, high = map(tables.number, (spread.median, spread.low, spread.high))
+    return median if low == high else f"{median} ({low}–{high})"
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 import psutil
 from side_by_side import tables
-from side_by_side.options import QUICK, extent
+from side_by_side.options import QUICK, parse_extent
 
 from e2e.mixed_node import MixedNode
 from kits.daemon import COMMAND, Daemon, clean_environment
@@ -39,7 +39,7 @@ _SPEED = 100
 
 def main() -> None:
     """Print the tables."""
-    quick = extent(__doc__ or "") == QUICK
+    quick = parse_extent(__doc__ or "") == QUICK
     tables.print_machine()
     rows = [recorder_row(cards) for cards in ((8,) if quick else (8, 16, 64, 128))]
     heading = (
@@ -60,7 +60,7 @@ def main() -> None:
     tables.print_table(heading, [replay_row(seconds)])
 
 
-def recorded(environment: dict[str, str], folder: Path, seconds: int, config: str = "") -> list[Capture]:
+def record_captures(environment: dict[str, str], folder: Path, seconds: int, config: str = "") -> list[Capture]:
     """Return the captures that `telemetry record` writes on a node in this time."""
     path, settings = folder / "recording.jsonl", folder / "telemetry.toml"
     settings.write_text(f'[state]\ndirectory = "{folder}/state"\nruntime_directory = "{folder}/run"\n{config}')
@@ -78,17 +78,17 @@ def repeated(captures: Sequence[Capture], seconds: float, times: int) -> Iterato
 
 
 def recorder_row(cards: int) -> tuple[object, ...]:
-    """Return the table row of the recorder's cost for a number of cards."""
+    """Return a table row: the cost of the recorder for a number of cards."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         fake = FakeNvml(folder / "nvml", load_profile("h100").with_gpus(min(cards, 64)).busy())
-        found = [capture for capture in recorded(fake.environment, folder, 30) if capture.outputs]
-        captures = [_repeated_for_cards(capture, cards) for capture in found]
+        recorded = [capture for capture in record_captures(fake.environment, folder, 30) if capture.outputs]
+        captures = [_repeated_for_cards(capture, cards) for capture in recorded]
         rate = len(captures) / 30
         without_listener = _cost(CaptureFeed(), captures)[0]
-        alone, _ = _cost(_listened(lambda _: None), captures)
+        alone, _ = _cost(_feed_with_listener(lambda _: None), captures)
         ring = RecentCaptures()
-        kept, longest = _cost(_listened(ring.add), list(repeated(captures, 30.0, 6)))
+        kept, longest = _cost(_feed_with_listener(ring.add), list(repeated(captures, 30.0, 6)))
         began = time.process_time()
         mask = Mask(b"x" * 32, ())
         window = int(rate * SECONDS)
@@ -118,18 +118,18 @@ def _repeated_for_cards(capture: Capture, cards: int) -> Capture:
     return replace(capture, outputs=capture.outputs * (cards // 64))
 
 
-def _listened(listener: Listener) -> CaptureFeed:
-    tap = CaptureFeed()
-    tap.add_listener(listener, lambda: None)
-    return tap
+def _feed_with_listener(listener: Listener) -> CaptureFeed:
+    feed = CaptureFeed()
+    feed.add_listener(listener, lambda: None)
+    return feed
 
 
-def _cost(tap: CaptureFeed, captures: Sequence[Capture]) -> tuple[float, float]:
+def _cost(feed: CaptureFeed, captures: Sequence[Capture]) -> tuple[float, float]:
     """Return the mean CPU seconds per capture, and the maximum."""
     took = []
     for capture in captures:
         began = time.thread_time()
-        tap(capture, None)
+        feed(capture, None)
         took.append(time.thread_time() - began)
     return sum(took) / len(took), max(took)
 
@@ -140,7 +140,7 @@ def replay_row(seconds: int) -> tuple[object, ...]:
         folder = Path(temporary)
         node = MixedNode(folder)
         tool_paths = "".join(line + "\n" for line in node.config.splitlines() if line.startswith(("[", "path")))
-        minute = recorded(dict(node.environment), folder, 60, tool_paths)
+        minute = record_captures(dict(node.environment), folder, 60, tool_paths)
         path = folder / "hours.jsonl.gz"
         with gzip.open(path, "wb", compresslevel=6) as file:
             for capture in repeated(minute, 60.0, seconds // 60):

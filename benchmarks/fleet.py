@@ -70,7 +70,7 @@ def measure(load: Load, servers: Sequence[type[Server]], block_pages: int, folde
             server = server_class(folder / server_class.name)
             with watched(server, load, targets) as outcomes[server_class.name]:
                 if server_class is PrometheusWithRules:
-                    ask(server, load)
+                    print_query_costs(server, load)
     print(report.outcome_table(list(outcomes.values())), flush=True)
     disks = {
         name: DENSITIES[name](load.kinds, block_pages, folder / "blocks" / name)
@@ -84,10 +84,10 @@ def measure(load: Load, servers: Sequence[type[Server]], block_pages: int, folde
         print(f"{title}\n\n{report.extrapolated(report.cost(outcomes[name], disk, with_rules), rows)}")
 
 
-def ask(server: Server, load: Load) -> None:
-    """Print the cost of boards and rules on a server that has just been watched."""
+def print_query_costs(server: Server, load: Load) -> None:
+    """Print the cost of the dashboards' and rules' queries on a server whose scraping was just measured."""
     # The count is 0 in the first minute, because rates over a short time are too low.
-    print(f"{server.number('count(accelerator:power_watts:of_busy_peers)'):,.0f} cards count as busy\n")
+    print(f"{server.query_number('count(accelerator:power_watts:of_busy_peers)'):,.0f} cards count as busy\n")
     data = queries.stop_scraping(server, load.interval_seconds, load.seconds)
     print(f"{queries.board_costs(server, data)}\n{queries.rule_costs(server, data)}", flush=True)
 
@@ -95,7 +95,7 @@ def ask(server: Server, load: Load) -> None:
 def serve_only(arguments: Sequence[str]) -> int:
     """Serve a fleet until interrupted."""
     parser = argparse.ArgumentParser(prog="fleet.py serve", description="Serve simulated nodes, each at 127.1.x.y.")
-    add_fleet(parser)
+    add_fleet_arguments(parser)
     parser.add_argument("--speed", type=float, default=1.0, help="simulated seconds in a second (default: 1)")
     parser.add_argument("targets", type=Path, help="the file for file_sd, written when all nodes listen")
     options = parser.parse_args(arguments)
@@ -107,7 +107,7 @@ def serve_only(arguments: Sequence[str]) -> int:
 
 def measure_options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_fleet(parser)
+    add_fleet_arguments(parser)
     names = [server.name for server in SERVERS]
     parser.add_argument("--server", action="append", choices=names, help="only this one; may be repeated")
     parser.add_argument("--interval", type=float, default=2.0, help="seconds between two scrapes (default: 2)")
@@ -122,18 +122,20 @@ def measure_options(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def add_fleet(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--nodes", type=nodes_number, default=240, help="how many nodes (default: 240)")
-    parser.add_argument("--node", type=node_kind, action="append", help=f"a kind of node (default: {', '.join(KINDS)})")
+def add_fleet_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--nodes", type=parse_node_count, default=240, help="how many nodes (default: 240)")
+    parser.add_argument(
+        "--node", type=parse_node_kind, action="append", help=f"a kind of node (default: {', '.join(KINDS)})"
+    )
 
 
-def nodes_number(text: str) -> int:
+def parse_node_count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= MAX_NODES:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MAX_NODES}")
     return int(text)
 
 
-def node_kind(text: str) -> str:
+def parse_node_kind(text: str) -> str:
     try:
         parse_demo(text)
     except DemoError as error:

@@ -17,7 +17,7 @@
 
 #include "nvml_types.h"
 
-enum { MOST_LINES = 100000, MOST_GPUS = 64, MOST_READINGS = 1024, MOST_CLIENTS = 64, FIELDS = 12, METRICS = 12 };
+enum { MAX_LINES = 100000, MAX_GPUS = 64, MAX_READINGS = 1024, MAX_CLIENTS = 64, FIELDS = 12, METRICS = 12 };
 
 typedef struct {
     const char *text; /* a comment, or the text before the number */
@@ -39,25 +39,25 @@ typedef struct {
 } Gpu;
 
 static Calls calls;
-static Gpu gpus[MOST_GPUS];
+static Gpu gpus[MAX_GPUS];
 static unsigned gpu_count, reading_count, line_count;
-static double readings[MOST_READINGS];
-static Line lines[MOST_LINES];
+static double readings[MAX_READINGS];
+static Line lines[MAX_LINES];
 static unsigned char *packed;
 static size_t packed_size;
 
-static void note(nvmlReturn_t result, double number) {
-    if (result == NVML_SUCCESS && reading_count < MOST_READINGS) readings[reading_count++] = number;
+static void add_reading(nvmlReturn_t result, double number) {
+    if (result == NVML_SUCCESS && reading_count < MAX_READINGS) readings[reading_count++] = number;
 }
 
-/* Makes the call and then prints its number. */
-#define NOTE(call, number)              \
-    do {                                \
-        nvmlReturn_t result = (call);   \
-        note(result, (double)(number)); \
+/* Makes the call first, because the call sets the number. */
+#define ADD_READING(call, number)              \
+    do {                                       \
+        nvmlReturn_t result = (call);          \
+        add_reading(result, (double)(number)); \
     } while (0)
 
-static void *function(void *library, const char *name) {
+static void *symbol(void *library, const char *name) {
     void *found = dlsym(library, name);
     if (!found) exit((fprintf(stderr, "no %s\n", name), 1));
     return found;
@@ -66,29 +66,29 @@ static void *function(void *library, const char *name) {
 static void open_library(const char *path) {
     void *library = dlopen(path, RTLD_NOW);
     if (!library) exit((fprintf(stderr, "%s\n", dlerror()), 1));
-    calls = (Calls){function(library, "nvmlDeviceGetUtilizationRates"), function(library, "nvmlDeviceGetMemoryInfo_v2"),
-                    function(library, "nvmlDeviceGetTemperatureV"), function(library, "nvmlDeviceGetClockInfo"),
-                    function(library, "nvmlDeviceGetCurrentClocksEventReasons"),
-                    function(library, "nvmlDeviceGetPerformanceState"), function(library, "nvmlDeviceGetFieldValues"),
-                    function(library, "nvmlGpmSampleGet"), function(library, "nvmlGpmMetricsGet"),
-                    function(library, "nvmlGpmSampleAlloc")};
-    nvmlReturn_t (*initialise)(void) = function(library, "nvmlInit_v2");
-    nvmlReturn_t (*count)(unsigned *) = function(library, "nvmlDeviceGetCount_v2");
-    nvmlReturn_t (*handle)(unsigned, nvmlDevice_t *) = function(library, "nvmlDeviceGetHandleByIndex_v2");
+    calls = (Calls){symbol(library, "nvmlDeviceGetUtilizationRates"), symbol(library, "nvmlDeviceGetMemoryInfo_v2"),
+                    symbol(library, "nvmlDeviceGetTemperatureV"), symbol(library, "nvmlDeviceGetClockInfo"),
+                    symbol(library, "nvmlDeviceGetCurrentClocksEventReasons"),
+                    symbol(library, "nvmlDeviceGetPerformanceState"), symbol(library, "nvmlDeviceGetFieldValues"),
+                    symbol(library, "nvmlGpmSampleGet"), symbol(library, "nvmlGpmMetricsGet"),
+                    symbol(library, "nvmlGpmSampleAlloc")};
+    nvmlReturn_t (*initialise)(void) = symbol(library, "nvmlInit_v2");
+    nvmlReturn_t (*count)(unsigned *) = symbol(library, "nvmlDeviceGetCount_v2");
+    nvmlReturn_t (*handle)(unsigned, nvmlDevice_t *) = symbol(library, "nvmlDeviceGetHandleByIndex_v2");
     if (initialise() || count(&gpu_count)) exit((fprintf(stderr, "no driver\n"), 1));
-    for (unsigned at = 0; at < gpu_count; at++) {
-        handle(at, &gpus[at].handle);
-        calls.allocate(&gpus[at].samples[0]);
-        calls.allocate(&gpus[at].samples[1]);
+    for (unsigned i = 0; i < gpu_count; i++) {
+        handle(i, &gpus[i].handle);
+        calls.allocate(&gpus[i].samples[0]);
+        calls.allocate(&gpus[i].samples[1]);
     }
 }
 
 static void read_fields(nvmlDevice_t handle) {
     static const unsigned wanted[FIELDS] = {82, 186, 83, 74, 75, 76, 77, 160, 142, 143, 144, 145};
     nvmlFieldValue_t values[FIELDS] = {0};
-    for (int at = 0; at < FIELDS; at++) values[at].fieldId = wanted[at];
+    for (int i = 0; i < FIELDS; i++) values[i].fieldId = wanted[i];
     if (calls.fields(handle, FIELDS, values) != NVML_SUCCESS) return;
-    for (int at = 0; at < FIELDS; at++) note(values[at].nvmlReturn, (double)values[at].value.ullVal);
+    for (int i = 0; i < FIELDS; i++) add_reading(values[i].nvmlReturn, (double)values[i].value.ullVal);
 }
 
 static void read_metrics(Gpu *gpu) {
@@ -96,14 +96,14 @@ static void read_metrics(Gpu *gpu) {
     static union {
         nvmlGpmMetricsGet_t get;
         char room[sizeof(nvmlGpmMetricsGet_t) + METRICS * sizeof(nvmlGpmMetric_t)];
-    } asked;
+    } request;
     nvmlGpmSample_t newest = gpu->samples[0];
     calls.sample(gpu->handle, newest);
-    asked.get = (nvmlGpmMetricsGet_t){.version = NVML_GPM_METRICS_GET_VERSION, .numMetrics = METRICS,
+    request.get = (nvmlGpmMetricsGet_t){.version = NVML_GPM_METRICS_GET_VERSION, .numMetrics = METRICS,
                                       .sample1 = gpu->samples[1], .sample2 = newest};
-    for (int at = 0; at < METRICS; at++) asked.get.metrics[at].metricId = wanted[at];
-    if (calls.metrics(&asked.get) == NVML_SUCCESS)
-        for (int at = 0; at < METRICS; at++) note(asked.get.metrics[at].nvmlReturn, asked.get.metrics[at].value);
+    for (int i = 0; i < METRICS; i++) request.get.metrics[i].metricId = wanted[i];
+    if (calls.metrics(&request.get) == NVML_SUCCESS)
+        for (int i = 0; i < METRICS; i++) add_reading(request.get.metrics[i].nvmlReturn, request.get.metrics[i].value);
     gpu->samples[0] = gpu->samples[1];
     gpu->samples[1] = newest;
 }
@@ -114,18 +114,18 @@ static void read_gpu(Gpu *gpu) {
     nvmlTemperature_v1_t temperature = {.version = FAKE_VERSION(nvmlTemperature_v1_t, 1)};
     unsigned number;
     unsigned long long reasons;
-    NOTE(calls.utilization(gpu->handle, &use), use.gpu);
-    NOTE(calls.memory(gpu->handle, &memory), memory.used);
-    NOTE(calls.temperature(gpu->handle, &temperature), temperature.temperature);
-    for (unsigned which = 1; which <= 2; which++) NOTE(calls.clock(gpu->handle, which, &number), number);
-    NOTE(calls.reasons(gpu->handle, &reasons), reasons);
-    NOTE(calls.state(gpu->handle, &number), number);
+    ADD_READING(calls.utilization(gpu->handle, &use), use.gpu);
+    ADD_READING(calls.memory(gpu->handle, &memory), memory.used);
+    ADD_READING(calls.temperature(gpu->handle, &temperature), temperature.temperature);
+    for (unsigned which = 1; which <= 2; which++) ADD_READING(calls.clock(gpu->handle, which, &number), number);
+    ADD_READING(calls.reasons(gpu->handle, &reasons), reasons);
+    ADD_READING(calls.state(gpu->handle, &number), number);
     read_fields(gpu->handle);
     read_metrics(gpu);
 }
 
 static void split(char *page) {
-    for (char *line = strsep(&page, "\n"); line && line_count < MOST_LINES; line = strsep(&page, "\n")) {
+    for (char *line = strsep(&page, "\n"); line && line_count < MAX_LINES; line = strsep(&page, "\n")) {
         char *space = *line == '#' ? NULL : strrchr(line, ' ');
         if (space) *space = '\0';
         if (*line) lines[line_count++] = (Line){line, space ? atof(space + 1) : 0, space != NULL};
@@ -148,10 +148,10 @@ static void make_page(void) {
     char *page;
     size_t size;
     FILE *out = open_memstream(&page, &size);
-    for (unsigned at = 0; at < line_count; at++) {
-        double more = at % 3 == 0 && reading_count ? readings[at % reading_count] / 1024 : 0;
-        if (lines[at].has_number) fprintf(out, "%s %.15g\n", lines[at].text, lines[at].number + more);
-        else fprintf(out, "%s\n", lines[at].text);
+    for (unsigned i = 0; i < line_count; i++) {
+        double more = i % 3 == 0 && reading_count ? readings[i % reading_count] / 1024 : 0;
+        if (lines[i].has_number) fprintf(out, "%s %.15g\n", lines[i].text, lines[i].number + more);
+        else fprintf(out, "%s\n", lines[i].text);
     }
     fclose(out);
     pack(page, size);
@@ -160,7 +160,7 @@ static void make_page(void) {
 
 static void poll_all(void) {
     reading_count = 0;
-    for (unsigned at = 0; at < gpu_count; at++) read_gpu(&gpus[at]);
+    for (unsigned i = 0; i < gpu_count; i++) read_gpu(&gpus[i]);
     make_page();
 }
 
@@ -191,16 +191,16 @@ static long milliseconds_now(void) {
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void serve_until(long due, struct pollfd *all, nfds_t *count) {
+static void serve_until(long due, struct pollfd *polled, nfds_t *count) {
     for (long left = due - milliseconds_now(); left > 0; left = due - milliseconds_now()) {
-        if (poll(all, *count, (int)left) <= 0) continue;
-        for (nfds_t at = *count; at-- > 1;) {
-            if (!all[at].revents || answer(all[at].fd)) continue;
-            close(all[at].fd);
-            all[at] = all[--*count];
+        if (poll(polled, *count, (int)left) <= 0) continue;
+        for (nfds_t i = *count; i-- > 1;) {
+            if (!polled[i].revents || answer(polled[i].fd)) continue;
+            close(polled[i].fd);
+            polled[i] = polled[--*count];
         }
-        if (all[0].revents && *count < MOST_CLIENTS)
-            all[(*count)++] = (struct pollfd){.fd = accept(all[0].fd, NULL, NULL), .events = POLLIN};
+        if (polled[0].revents && *count < MAX_CLIENTS)
+            polled[(*count)++] = (struct pollfd){.fd = accept(polled[0].fd, NULL, NULL), .events = POLLIN};
     }
 }
 
@@ -213,10 +213,10 @@ int main(int count, char **arguments) {
     fclose(file);
     split(page);
     open_library(arguments[3]);
-    struct pollfd all[MOST_CLIENTS] = {{.fd = listening(atoi(arguments[1])), .events = POLLIN}};
+    struct pollfd polled[MAX_CLIENTS] = {{.fd = listening(atoi(arguments[1])), .events = POLLIN}};
     nfds_t open_count = 1;
     for (long due = milliseconds_now();; due += 1000) {
         poll_all();
-        serve_until(due + 1000, all, &open_count);
+        serve_until(due + 1000, polled, &open_count);
     }
 }

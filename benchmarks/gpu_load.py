@@ -1,4 +1,4 @@
-"""Keep one NVIDIA GPU busy with arithmetic until the process is ended. The script needs the driver, but no toolkit or framework.
+"""Keep one NVIDIA GPU busy with arithmetic until the process is stopped. The script needs only the driver.
 
 python benchmarks/gpu_load.py [GPU]
 """
@@ -44,7 +44,7 @@ class Cuda:
         self._library = ctypes.CDLL("libcuda.so.1")
 
     def call(self, name: str, *arguments: object) -> None:
-        """Make a call. Raise CudaError if it fails."""
+        """Call a function of the driver. Raise CudaError if the call fails."""
         code = getattr(self._library, name)(*arguments)
         if code:
             raise CudaError(f"{name}: error {code}")

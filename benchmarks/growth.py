@@ -22,7 +22,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from side_by_side import processes, tables
 from side_by_side.contestants import running
-from side_by_side.options import extent
+from side_by_side.options import parse_extent
 from side_by_side.ours import telemetry
 
 from kits.fed_node import Load, MadeUpNode
@@ -30,7 +30,7 @@ from telemetry_daemon.site.rendered import GzippedBody
 from telemetry_exporters.prometheus.renderer import Renderer
 
 USUAL = Load(devices=8, readings=60, sources=1)
-GROWTHS: dict[str, Sequence[Load]] = {
+LOADS_BY_VARIED_PART: dict[str, Sequence[Load]] = {
     "devices": [replace(USUAL, devices=count) for count in (1, 8, 16, 32, 64, 128)],
     "readings of each device": [replace(USUAL, readings=count) for count in (10, 20, 40, 80)],
     "sources that all see the 8 devices": [replace(USUAL, sources=count) for count in (1, 2, 4, 8)],
@@ -51,9 +51,9 @@ class Stages:
 
 def main() -> None:
     """Print the tables."""
-    limits = extent(__doc__ or "")
+    limits = parse_extent(__doc__ or "")
     tables.print_machine()
-    for varied_part, loads in GROWTHS.items():
+    for varied_part, loads in LOADS_BY_VARIED_PART.items():
         print(f"\nGrowth with {varied_part}; CPU ms, the median of {limits.polls} polls\n")
         headings = (varied_part, "ingest", "snapshot", "page", "gzip", "together", "page, kB")
         tables.print_table(headings, [growth_row(varied_part, load, limits.polls) for load in loads])
@@ -66,9 +66,9 @@ def main() -> None:
 def growth_row(varied_part: str, load: Load, count: int) -> list[str]:
     """Return the table row of a node with this load."""
     varied = {"devices": load.devices, "readings of each device": load.readings}.get(varied_part, load.sources)
-    found = measured(load, count)
-    times = (found.put, found.snapshot, found.render, found.compress)
-    return [str(varied), *(tables.number(figure) for figure in (*times, sum(times), found.page_kb))]
+    stages = measured(load, count)
+    times = (stages.put, stages.snapshot, stages.render, stages.compress)
+    return [str(varied), *(tables.number(figure) for figure in (*times, sum(times), stages.page_kb))]
 
 
 def measured(load: Load, count: int) -> Stages:
@@ -77,12 +77,12 @@ def measured(load: Load, count: int) -> Stages:
     node.poll_all()
     renderer.text(node.store.snapshot())
     gc.collect()
-    found = [one_poll(node, renderer) for _ in range(count)]
-    columns = zip(*((s.put, s.snapshot, s.render, s.compress, s.page_kb) for s in found), strict=True)
+    stages = [measure_poll(node, renderer) for _ in range(count)]
+    columns = zip(*((s.put, s.snapshot, s.render, s.compress, s.page_kb) for s in stages), strict=True)
     return Stages(*(statistics.median(column) for column in columns))
 
 
-def one_poll(node: MadeUpNode, renderer: Renderer) -> Stages:
+def measure_poll(node: MadeUpNode, renderer: Renderer) -> Stages:
     """Return the times of one poll of the first source, and of one scrape."""
     report = node.report(0)
     times = [time.process_time()]
@@ -98,7 +98,7 @@ def one_poll(node: MadeUpNode, renderer: Renderer) -> Stages:
 
 
 def scraper_rows(folder: Path, seconds: int) -> Iterator[list[str]]:
-    """Yield a row for each scrape interval."""
+    """Yield a row for each number of scrapes per second."""
     config = "[sources.nvml]\ninterval = 1.0\n"
     with running(telemetry(folder, "accelerator_power_watts", config, ("--demo", "8xnvidia"))) as daemon:
         time.sleep(5)
@@ -111,7 +111,7 @@ def scraper_rows(folder: Path, seconds: int) -> Iterator[list[str]]:
 
 
 def cpu_while_scraped(pid: int, scrape, pace: int, seconds: int) -> float:
-    """Return the CPU milliseconds per second of the daemon, scraped at a constant interval."""
+    """Return the CPU milliseconds per second of the daemon, while it is scraped `pace` times per second."""
     before, begin = processes.cpu_seconds(pid), time.perf_counter()
     for turn in range(pace * seconds):
         time.sleep(max(0.0, begin + turn / pace - time.perf_counter()))

@@ -1,4 +1,4 @@
-"""Measure the cost of the ledger of owners: for each poll with new values, each page, each minute, and its memory.
+"""Measure the cost of the ledger of owners: CPU time per poll, per page and per save, and memory.
 
 python benchmarks/ledger.py [--quick]
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from side_by_side import processes, tables
-from side_by_side.options import QUICK, extent
+from side_by_side.options import QUICK, parse_extent
 
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.ledger import Ledger
@@ -39,7 +39,7 @@ _READINGS = {
 
 def main() -> None:
     """Print the tables."""
-    cards = (8, 128) if extent(__doc__ or "") == QUICK else (8, 16, 128)
+    cards = (8, 128) if parse_extent(__doc__ or "") == QUICK else (8, 16, 128)
     tables.print_machine()
     tables.print_table(
         (
@@ -51,14 +51,14 @@ def main() -> None:
             "save, ms",
             "RSS, MiB",
         ),
-        [in_child(partial(row, count)) for count in cards],
+        [run_in_child(partial(row, count)) for count in cards],
     )
 
 
-def in_child(life: Callable[[], Sequence[str]]) -> Sequence[str]:
-    """Return the result of `life` in a new process, where no memory was freed before."""
+def run_in_child(work: Callable[[], Sequence[str]]) -> Sequence[str]:
+    """Return the result of `work` in a new process, where no memory was freed before."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(life).result()
+        return pool.submit(work).result()
 
 
 @dataclass
@@ -67,53 +67,53 @@ class Durations:
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
-    def on(self, kind: str, work: Callable[[], object]) -> None:
+    def measure(self, kind: str, work: Callable[[], object]) -> None:
         """Do the work and record its duration."""
         begun = time.perf_counter()
         work()
         self.seconds.setdefault(kind, []).append(time.perf_counter() - begun)
 
-    def typical(self, kind: str) -> float:
+    def median(self, kind: str) -> float:
         """Return the median duration."""
         return sorted(self.seconds[kind])[len(self.seconds[kind]) // 2]
 
 
 def row(cards: int) -> Sequence[str]:
-    """Return a row of the table."""
-    devices = [owned(number) for number in range(cards)]
+    """Return the table row for a number of cards."""
+    devices = [shared_card(number) for number in range(cards)]
     ledger = Ledger("bench")
     alone, billed, durations = Accumulator(), Accumulator(ledger=ledger), Durations()
     gc.collect()
-    before = processes.memory(os.getpid()).first
+    before = processes.memory(os.getpid()).main_rss
     for number in range(_POLLS):
         now = number * _INTERVAL
-        fresh = [read(device, now) for device in devices]
+        fresh = [with_current_readings(device, now) for device in devices]
         update = partial(ledger.update, fresh, now, 1.7e9 + now)
-        durations.on("alone", partial(alone.integrate, fresh))
-        durations.on("new", lambda fresh=fresh, update=update: (billed.integrate(fresh), update()))
-        durations.on("nothing", update)
+        durations.measure("alone", partial(alone.integrate, fresh))
+        durations.measure("new", lambda fresh=fresh, update=update: (billed.integrate(fresh), update()))
+        durations.measure("nothing", update)
         if number % _PAGE_EVERY == 0:
-            durations.on("page", lambda fresh=fresh: [ledger.with_totals(device) for device in fresh])
+            durations.measure("page", lambda fresh=fresh: [ledger.with_totals(device) for device in fresh])
         if number % _SAVED_EVERY == 0:
-            durations.on("save", lambda: encode_ledger(saved) if (saved := ledger.state_to_save()) else "")
+            durations.measure("save", lambda: encode_ledger(saved) if (saved := ledger.state_to_save()) else "")
     gc.collect()
-    more = processes.memory(os.getpid()).first - before
-    alone_seconds = durations.typical("alone")
+    added_mib = processes.memory(os.getpid()).main_rss - before
+    alone_seconds = durations.median("alone")
     microseconds = (
         alone_seconds,
-        durations.typical("new") - alone_seconds,
-        durations.typical("nothing"),
-        durations.typical("page"),
+        durations.median("new") - alone_seconds,
+        durations.median("nothing"),
+        durations.median("page"),
     )
     return (
         f"{cards}",
         *(f"{seconds * 1e6:,.0f}" for seconds in microseconds),
-        f"{durations.typical('save') * 1e3:.1f}",
-        f"{more:.1f}",
+        f"{durations.median('save') * 1e3:.1f}",
+        f"{added_mib:.1f}",
     )
 
 
-def owned(number: int) -> MergedDevice:
+def shared_card(number: int) -> MergedDevice:
     """Return a card that two jobs share."""
     readings = tuple(MergedReading(metric, "", value, "nvml") for metric, value in _READINGS.items())
     jobs = [Owner("job", str(name), job_id=str(name), user="user") for name in (number, number + 1)]
@@ -123,8 +123,8 @@ def owned(number: int) -> MergedDevice:
     )
 
 
-def read(device: MergedDevice, now: float) -> MergedDevice:
-    """Return the same card with the values of this time."""
+def with_current_readings(device: MergedDevice, now: float) -> MergedDevice:
+    """Return the card with the same values, read at this time."""
     before = Readings.of(device.readings)
     return replace(device, readings=Readings(before.shape, before.values, (Origin("nvml", now, _INTERVAL),)))
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from side_by_side import processes, tables
-from side_by_side.options import QUICK, extent
+from side_by_side.options import QUICK, parse_extent
 
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.demo import parse_demo
@@ -51,14 +51,14 @@ _FIRST_POLLS = 100
 
 def main() -> None:
     """Print the tables."""
-    limits = extent(__doc__ or "")
+    limits = parse_extent(__doc__ or "")
     tables.print_machine()
     print_polls(1_000 if limits == QUICK else 10_000)
     print()
     print_histories((8,) if limits == QUICK else (8, 16, 128))
     print()
     tables.print_table(
-        ("each import alone", "RSS, MiB"), [(name, imported(program)) for name, program in IMPORTS.items()]
+        ("each import alone", "RSS, MiB"), [(name, rss_of_import(program)) for name, program in IMPORTS.items()]
     )
 
 
@@ -70,14 +70,14 @@ class FakeClock:
 
 
 def print_polls(polls: int) -> None:
-    """Print the memory after numbers of polls of 8 devices, each followed by a scrape, in fast motion."""
+    """Print the memory after the first polls and after all polls of 8 devices, each followed by a scrape."""
     fake_clock = FakeClock()
     clock = Clock(lambda: fake_clock.now, lambda: 1.7e9 + fake_clock.now)
     source = simulated_sources(parse_demo("8xnvidia"), clock=clock)[0]
     parser, renderer = source.parser, Renderer()
     store = Store("bench", clock, (), Accumulator())
     store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
-    found = {}
+    mib_by_count = {}
     for count in range(1, polls + 1):
         fake_clock.now += 1.0
         poll = parser.polls[0]
@@ -87,33 +87,38 @@ def print_polls(polls: int) -> None:
         renderer.text(store.snapshot())
         if count in (_FIRST_POLLS, polls):
             gc.collect()
-            found[count] = processes.memory(os.getpid()).first
-    tables.print_table(("polls of 8 devices", "RSS, MiB"), [(f"{n:,}", f"{mib:.1f}") for n, mib in found.items()])
+            mib_by_count[count] = processes.memory(os.getpid()).main_rss
+    tables.print_table(
+        ("polls of 8 devices", "RSS, MiB"), [(f"{n:,}", f"{mib:.1f}") for n, mib in mib_by_count.items()]
+    )
 
 
 def print_histories(nodes: Sequence[int]) -> None:
-    """Print the memory of half an hour of history for nodes of several sizes, in fast motion."""
+    """Print the memory that half an hour of history needs, for nodes of several sizes."""
     rows = []
     for cards in nodes:
-        without, beside = (in_child(partial(half_an_hour, cards, keeps=keeps)) for keeps in (False, True))
-        rows.append((f"{cards}", f"{beside - without:.1f}"))
+        without, with_history = (
+            run_in_child(partial(rss_after_half_an_hour, cards, has_history=has_history))
+            for has_history in (False, True)
+        )
+        rows.append((f"{cards}", f"{with_history - without:.1f}"))
     tables.print_table(("cards with a history", "RSS more, MiB"), rows)
 
 
-def in_child(life: Callable[[], float]) -> float:
-    """Return the result of `life` in a new process, where no memory was freed before."""
+def run_in_child(work: Callable[[], float]) -> float:
+    """Return the result of `work` in a new process, where no memory was freed before."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(life).result()
+        return pool.submit(work).result()
 
 
-def half_an_hour(cards: int, *, keeps: bool) -> float:
+def rss_after_half_an_hour(cards: int, *, has_history: bool) -> float:
     """Return the RSS in MiB after half an hour."""
     fake_clock = FakeClock()
     clock = Clock(lambda: fake_clock.now, lambda: 1.7e9 + fake_clock.now, lambda: 0.0)
     source = simulated_sources(parse_demo(f"{cards}xnvidia"), clock=clock)[0]
     parser, poll = source.parser, source.parser.polls[0]
     history = History(clock)
-    store = Store("bench", clock, (), Accumulator(history=history if keeps else None))
+    store = Store("bench", clock, (), Accumulator(history=history if has_history else None))
     store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
     for _ in range(SLOTS):
         for _ in range(2):
@@ -123,11 +128,11 @@ def half_an_hour(cards: int, *, keeps: bool) -> float:
             store.put(parser.name, poll, capture, report, result_of(capture, report, 0), poll.interval)
         history.end_slots(store.snapshot)
     gc.collect()
-    return processes.memory(os.getpid()).first
+    return processes.memory(os.getpid()).main_rss
 
 
-def imported(program: str) -> str:
-    """Return the RSS of a Python that imports only this program."""
+def rss_of_import(program: str) -> str:
+    """Return the RSS in MiB of a Python process that runs only this program."""
     program += "\nprint(next(line.split()[1] for line in open('/proc/self/status') if 'VmRSS' in line))"
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return f"{int(out.stdout) / 1024:.1f}"

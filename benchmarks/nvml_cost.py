@@ -58,18 +58,18 @@ _GPM_METRICS = (1, 2, 3, 5, 10)
 class Row:
     """A call or field, with the duration of each try and its errors by number."""
 
-    def __init__(self, name, make):
+    def __init__(self, name, call_once):
         self.name = name
-        self.make = make
+        self.call_once = call_once
         self.wall, self.cpu, self.errors = [], [], {}
 
     def run(self):
-        """Make the call once more, unless all tries failed. A field returns an error as its value."""
+        """Make the call once more, unless all tries so far have failed. A field returns its error as a code."""
         if self.errors and not self.wall:
             return
         wall, cpu = time.perf_counter_ns(), time.thread_time_ns()
         try:
-            code = self.make()
+            code = self.call_once()
         except pynvml.NVMLError as error:
             code = error.value
         except (AttributeError, TypeError):  # The binding or the driver does not have this function.
@@ -99,30 +99,30 @@ def quantile(numbers, part):
     return round(ordered[min(len(ordered) - 1, int(part * len(ordered)))], 1) if ordered else None
 
 
-def call(name, handle, *arguments):
+def device_call(name, handle, *arguments):
     """Return a function that makes the call once."""
     function = getattr(pynvml, f"nvmlDeviceGet{name}", None)
 
-    def make():
+    def call_once():
         if function is None:
             raise AttributeError(name)
         function(handle, *arguments)
 
-    return make
+    return call_once
 
 
-def fields(handle, field_ids):
+def field_call(handle, field_ids):
     """Return a function that reads these fields once. It returns the error if all fields have an error."""
 
-    def make():
+    def call_once():
         codes = [item.nvmlReturn for item in pynvml.nvmlDeviceGetFieldValues(handle, list(field_ids))]
         return 0 if 0 in codes else codes[0]
 
-    return make
+    return call_once
 
 
-def gpm(handle):
-    """Return functions that take a sample of GPM and compare two samples, or none if the GPU does not support GPM."""
+def gpm_rows(handle):
+    """Return rows that take a GPM sample and compare two samples. Return no rows if the GPU does not support GPM."""
     try:
         if not pynvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice:
             return []
@@ -149,25 +149,28 @@ def gpm(handle):
 
 def rows(handle):
     """Return all calls and fields to measure."""
-    found = [Row(".".join(map(str, (name, *arguments))), call(name, handle, *arguments)) for name, *arguments in _CALLS]
+    found = [
+        Row(".".join(map(str, (name, *arguments))), device_call(name, handle, *arguments))
+        for name, *arguments in _CALLS
+    ]
     for number, scope in _FIELDS:
-        where = {0: "", _ALL_LINKS: ", all links"}.get(scope, f", scope {scope}")
-        found.append(Row(f"field {number}{where}", fields(handle, [(number, scope)])))
-    found += [Row(name, fields(handle, batch)) for name, batch in _BATCHES.items()]
-    return found + gpm(handle)
+        scope_text = {0: "", _ALL_LINKS: ", all links"}.get(scope, f", scope {scope}")
+        found.append(Row(f"field {number}{scope_text}", field_call(handle, [(number, scope)])))
+    found += [Row(name, field_call(handle, batch)) for name, batch in _BATCHES.items()]
+    return found + gpm_rows(handle)
 
 
 def measure(measured, seconds, rounds):
     """Make all calls once per round. The rounds begin at equal intervals."""
     begin = time.monotonic()
     for turn in range(rounds):
-        time.sleep(max(0.0, begin + turn * seconds / rounds - time.monotonic()))  # Rounds begin at equal intervals.
+        time.sleep(max(0.0, begin + turn * seconds / rounds - time.monotonic()))
         for row in measured:
             row.run()
 
 
-def report(handle, measured, usage):
-    """Return the document."""
+def build_document(handle, measured, usage):
+    """Return the content of the JSON file."""
     return {
         "schema": "telemetry.nvml_cost/1",
         "gpu": pynvml.nvmlDeviceGetName(handle),
@@ -182,7 +185,7 @@ def report(handle, measured, usage):
     }
 
 
-def show(document):
+def print_table(document):
     """Print the table with the most expensive call first."""
     print(f"{document['gpu']}, driver {document['driver']}, CPU s {document['cpu_seconds']}")
     print(f"{'call or field':40} {'median µs':>10} {'p99 µs':>10} {'CPU µs':>10}  errors")
@@ -208,8 +211,8 @@ def main():
         return 1
     measured = rows(handle)
     measure(measured, options.seconds, options.rounds)
-    document = report(handle, measured, resource.getrusage(resource.RUSAGE_SELF))
-    show(document)
+    document = build_document(handle, measured, resource.getrusage(resource.RUSAGE_SELF))
+    print_table(document)
     options.json.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
     pynvml.nvmlShutdown()
     return 0

@@ -26,7 +26,15 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from side_by_side import installs, measured, nodes, processes, tables
-from side_by_side.contestants import Contestant, NotServingError, Plan, Running, installed_environment, running, watch
+from side_by_side.contestants import (
+    Contestant,
+    NotServingError,
+    Plan,
+    Running,
+    installed_environment,
+    measure_round,
+    running,
+)
 from side_by_side.installs import MissingPeer
 from side_by_side.ours import COMMAND, telemetry
 
@@ -53,48 +61,48 @@ _PARITY = (
 
 
 @dataclass(frozen=True)
-class Work:
+class Options:
     """The requested work: the folder of the results, the seconds of a part, and whether other exporters are measured, too."""
 
     out: Path
     seconds: float
-    has_others: bool
+    includes_peers: bool
 
 
 def main() -> int:
     """Run all parts. Return 1 if a part failed."""
-    work = arguments()
-    work.out.mkdir(parents=True, exist_ok=True)
+    options = arguments()
+    options.out.mkdir(parents=True, exist_ok=True)
     begin, lines, failed = time.monotonic(), [], False
-    parts: tuple[tuple[str, Callable[[Work], str]], ...] = (
-        ("what the calls cost", cost),
-        ("idle", lambda work: side_by_side(work, "idle")),
-        ("under load", lambda work: with_load(work, lambda: side_by_side(work, "load"))),
+    parts: tuple[tuple[str, Callable[[Options], str]], ...] = (
+        ("what the calls cost", measure_calls),
+        ("idle", lambda options: side_by_side(options, "idle")),
+        ("under load", lambda options: with_load(options, lambda: side_by_side(options, "load"))),
         ("beside nvidia-smi", parity),
-        ("energy", lambda work: with_load(work, lambda: energy(work))),
-        ("a recording under load", lambda work: with_load(work, lambda: recording(work))),
+        ("energy", lambda options: with_load(options, lambda: energy(options))),
+        ("a recording under load", lambda options: with_load(options, lambda: recording(options))),
     )
     for name, part in parts:
         try:
-            text = part(work)
+            text = part(options)
         except (OSError, subprocess.SubprocessError, NotServingError, ValueError) as error:
             text, failed = f"failed: {type(error).__name__}: {error}", True
         lines.append(f"== {name}\n{text.strip()}\n")
         print(lines[-1], flush=True)
     lines.append(f"{time.monotonic() - begin:.0f} s in all\n")
-    (work.out / "summary.txt").write_text("\n".join(lines), "utf-8")
-    print(f"results: {work.out}")
+    (options.out / "summary.txt").write_text("\n".join(lines), "utf-8")
+    print(f"results: {options.out}")
     return int(failed)
 
 
-def arguments() -> Work:
-    """Return the requested work from the command line."""
+def arguments() -> Options:
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="folder of the results (default: a new folder in tests/nvml)")
     parser.add_argument("--seconds", type=float, default=60.0, help="duration of each long part")
     parser.add_argument("--alone", action="store_true", help="measure no other exporters")
-    options = parser.parse_args()
-    return Work(options.out or folder_name(), options.seconds, not options.alone)
+    parsed = parser.parse_args()
+    return Options(parsed.out or folder_name(), parsed.seconds, not parsed.alone)
 
 
 def folder_name() -> Path:
@@ -110,27 +118,27 @@ def folder_name() -> Path:
     return _HERE.parent / "tests/nvml" / re.sub(r"[^a-z0-9.]+", "-", f"{name}-{driver}".lower())
 
 
-def cost(work: Work) -> str:
+def measure_calls(options: Options) -> str:
     """Return a table of the cost of NVML's calls."""
-    line = [sys.executable, str(_HERE / "nvml_cost.py"), "--seconds", str(work.seconds)]
+    command = [sys.executable, str(_HERE / "nvml_cost.py"), "--seconds", str(options.seconds)]
     done = subprocess.run(
-        [*line, "--json", str(work.out / "nvml-cost.json")], capture_output=True, text=True, check=True
+        [*command, "--json", str(options.out / "nvml-cost.json")], capture_output=True, text=True, check=True
     )
-    (work.out / "nvml-cost.txt").write_text(done.stdout, "utf-8")
+    (options.out / "nvml-cost.txt").write_text(done.stdout, "utf-8")
     return "\n".join(done.stdout.splitlines()[:12])
 
 
-def contestants(work: Work, folder: Path) -> Iterator[Contestant]:
+def contestants(options: Options, folder: Path) -> Iterator[Contestant]:
     """Yield our daemon with default settings, and the installed exporters."""
     yield telemetry(folder / "telemetry", nodes.POWER)
-    if not work.has_others:
+    if not options.includes_peers:
         return
     port = free_port()
-    nvitop = installs.from_pypi("nvitop-exporter", nodes.NVITOP_VERSION, "nvitop-exporter")
+    nvitop = installs.install_from_pypi("nvitop-exporter", nodes.NVITOP_VERSION, "nvitop-exporter")
     if not isinstance(nvitop, MissingPeer):
         yield Contestant(nodes.NVITOP, (str(nvitop), "--bind-address", "127.0.0.1", "--port", str(port)), port, b"gpu_")
     port = free_port()
-    found = installs.from_cargo("all-smi", nodes.ALL_SMI_VERSION, builds=False)
+    found = installs.install_from_cargo("all-smi", nodes.ALL_SMI_VERSION, builds=False)
     program = shutil.which("all-smi") if isinstance(found, MissingPeer) else str(found)
     if program:
         environment = installed_environment({"RUST_LOG": "error"})
@@ -138,22 +146,24 @@ def contestants(work: Work, folder: Path) -> Iterator[Contestant]:
         yield Contestant(nodes.ALL_SMI, command, port, b"all_smi_gpu_power", environment)
 
 
-def side_by_side(work: Work, name: str) -> str:
+def side_by_side(options: Options, name: str) -> str:
     """Return CPU, memory and scrape times of all contestants running at once, each scraped once a second."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         started: list[Running] = []
-        for contestant in contestants(work, Path(folder)):
+        for contestant in contestants(options, Path(folder)):
             # Peers may fail to start. A failure of our own daemon is detected below.
             with contextlib.suppress(NotServingError):
                 started.append(stack.enter_context(running(contestant)))
         if not started or started[0].contestant.name != "telemetry":
             raise ValueError("The daemon exposes no power reading. See build/benchmarks/logs/telemetry.log")
-        before = {program.contestant.name: processes.split_seconds(program.process.pid) for program in started}
+        before = {
+            program.contestant.name: processes.user_and_system_seconds(program.process.pid) for program in started
+        }
         begin = time.perf_counter()
-        plan = Plan(1, max(1, round(work.seconds)), settle=min(5.0, work.seconds))
-        rounds = watch(random.sample(started, len(started)), plan)
+        plan = Plan(1, max(1, round(options.seconds)), settle=min(5.0, options.seconds))
+        rounds = measure_round(random.sample(started, len(started)), plan)
         passed = time.perf_counter() - begin
-        after = {program.contestant.name: processes.split_seconds(program.process.pid) for program in started}
+        after = {program.contestant.name: processes.user_and_system_seconds(program.process.pid) for program in started}
     figures = (measured.CPU, measured.RSS, measured.P50, measured.P99, measured.SERIES)
     rows = [
         [
@@ -163,17 +173,17 @@ def side_by_side(work: Work, name: str) -> str:
         ]
         for name, round_ in rounds.items()
     ]
-    head = ("", "user, ms/s", "kernel, ms/s", *(figure.words for figure in figures))
+    head = ("", "user, ms/s", "kernel, ms/s", *(figure.heading for figure in figures))
     text = tables.table(head, rows)
-    (work.out / f"side-by-side-{name}.txt").write_text(f"{text}\n", "utf-8")
+    (options.out / f"side-by-side-{name}.txt").write_text(f"{text}\n", "utf-8")
     return text
 
 
 @contextmanager
-def load() -> Iterator[bool]:
+def gpu_load() -> Iterator[bool]:
     """Keep the GPU busy in the context. Yield False if that is not possible."""
-    line = [sys.executable, str(_HERE / "gpu_load.py")]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    command = [sys.executable, str(_HERE / "gpu_load.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             answer = process.stdout.readline() if process.stdout else ""
             if answer.strip() != "busy":
@@ -183,9 +193,9 @@ def load() -> Iterator[bool]:
             process.kill()
 
 
-def with_load(work: Work, part: Callable[[], str]) -> str:  # noqa: ARG001  # all parts have the same parameters
+def with_load(options: Options, part: Callable[[], str]) -> str:  # noqa: ARG001  # all parts have the same parameters
     """Run a part while the GPU is busy. If it stays idle, the result says so."""
-    with load() as is_busy:
+    with gpu_load() as is_busy:
         return part() if is_busy else f"(without load)\n{part()}"
 
 
@@ -198,8 +208,8 @@ def daemon() -> Iterator[str]:
             yield f"127.0.0.1:{ours.port}"
 
 
-def parity(work: Work) -> str:
-    """Return our readings beside those of nvidia-smi from the same second."""
+def parity(options: Options) -> str:
+    """Return a table of our readings and of nvidia-smi's readings from the same second."""
     if shutil.which("nvidia-smi") is None:
         raise ValueError("nvidia-smi is not installed")
     with daemon() as address:
@@ -207,7 +217,7 @@ def parity(work: Work) -> str:
         smi = subprocess.run(["nvidia-smi", "-q", "-x"], capture_output=True, text=True, check=True).stdout
     rows = list(compared(ET.fromstring(smi).findall("gpu"), whole_cards(node)))
     text = tables.table(("GPU", "reading", "nvidia-smi", "ours"), rows)
-    (work.out / "parity.txt").write_text(f"{text}\n", "utf-8")
+    (options.out / "parity.txt").write_text(f"{text}\n", "utf-8")
     return text
 
 
@@ -229,18 +239,18 @@ def whole_cards(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def compared(gpus: Sequence[ET.Element], ours: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
     """Yield a row for each reading that our daemon or nvidia-smi has."""
     for number, (gpu, device) in enumerate(zip(gpus, ours, strict=False)):
-        for path, metric, label, times in _PARITY:
+        for path, metric, label, factor in _PARITY:
             text = (gpu.findtext(path) or "").split(" ")[0]
             found = device["readings"].get(metric)
             value = found.get(label) if label and isinstance(found, dict) else found
             if text or value is not None:
                 is_number = re.fullmatch(r"-?[0-9.]+", text)
-                shown = tables.number(float(text) * times) if is_number else text or "–"
-                yield [str(number), f"{metric} {label}".strip(), shown, "–" if value is None else tables.number(value)]
+                theirs = tables.number(float(text) * factor) if is_number else text or "–"
+                yield [str(number), f"{metric} {label}".strip(), theirs, "–" if value is None else tables.number(value)]
 
 
-def energy(work: Work) -> str:
-    """Return a table of the energy of sections: as a Recorder measured it, and as NVML's counter grew."""
+def energy(options: Options) -> str:
+    """Return a table of the energy of sections, as measured by a Recorder and by NVML's energy counter."""
     import pynvml
 
     pynvml.nvmlInit()
@@ -270,16 +280,16 @@ def energy(work: Work) -> str:
     finally:
         pynvml.nvmlShutdown()
     text = tables.table(("section", "counter, J", "Recorder, J", "ratio", "exact"), rows)
-    (work.out / "energy.txt").write_text(f"{text}\n", "utf-8")
+    (options.out / "energy.txt").write_text(f"{text}\n", "utf-8")
     return text
 
 
-def recording(work: Work) -> str:
-    """Return a masked recording of all sources, which can be used as a capture in tests."""
-    path = work.out / "load.jsonl.gz"
-    seconds = min(20.0, work.seconds)
-    line = [*COMMAND, "record", "-o", str(path), "--for", f"{seconds:g}s"]
-    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120)
+def recording(options: Options) -> str:
+    """Write a masked recording of all sources, which can be used as a capture in tests. Return its name and size."""
+    path = options.out / "load.jsonl.gz"
+    seconds = min(20.0, options.seconds)
+    command = [*COMMAND, "record", "-o", str(path), "--for", f"{seconds:g}s"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode:
         raise ValueError(done.stderr.strip()[-300:])
     return f"{path.name}: {path.stat().st_size} bytes; {done.stderr.strip().splitlines()[-1:]}"

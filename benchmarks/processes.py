@@ -22,12 +22,12 @@ from telemetry_parsers.owners.proc import PARSER
 PROCESSES = 500
 ROUNDS = 15
 MAX_MILLISECONDS = 15
-MIN_TIMES = 10
+MIN_SPEEDUP = 10
 POLL = PARSER.polls[0]
 
 
 @contextmanager
-def sleeping(number: int) -> Iterator[tuple[int, ...]]:
+def sleeping_processes(number: int) -> Iterator[tuple[int, ...]]:
     """Run this many processes that wait for a signal, and yield their PIDs."""
     pids: list[int] = []
     try:
@@ -44,7 +44,7 @@ def sleeping(number: int) -> Iterator[tuple[int, ...]]:
             os.waitpid(pid, 0)
 
 
-def by_psutil(pids: Sequence[int]) -> list[object]:
+def read_with_psutil(pids: Sequence[int]) -> list[object]:
     """Return user, start, name and cgroup of each process, as a straightforward program reads them."""
     found: list[object] = []
     for pid in pids:
@@ -56,7 +56,7 @@ def by_psutil(pids: Sequence[int]) -> list[object]:
 
 
 def milliseconds(work: Callable[[], object]) -> float:
-    """Return the CPU time of one call, in this process and its children."""
+    """Return the CPU milliseconds of one call, in this process and its children."""
     begin = os.times()
     cpu_begin = time.process_time()
     work()
@@ -65,15 +65,15 @@ def milliseconds(work: Callable[[], object]) -> float:
 
 
 def main(number: int) -> int:
-    """Print the cost of both readers. The exit status says whether the goals were reached."""
-    with sleeping(number) as pids:
+    """Print the cost of both readers. Return 0 if the goals were reached, else 1."""
+    with sleeping_processes(number) as pids:
         targets = Targets(pids=pids)
         reader = ProcReader("/", environment=False)
         first = milliseconds(lambda: reader.read(POLL, targets))
         assert len(PARSER.parse(reader.read(POLL, targets)).tasks) == number
         # The readers alternate, so that other work on the machine affects both.
         turns = [
-            (milliseconds(lambda: reader.read(POLL, targets)), milliseconds(lambda: by_psutil(pids)))
+            (milliseconds(lambda: reader.read(POLL, targets)), milliseconds(lambda: read_with_psutil(pids)))
             for _ in range(ROUNDS)
         ]
     ours, psutil_ms = (min(column) for column in zip(*turns, strict=True))
@@ -81,7 +81,7 @@ def main(number: int) -> int:
     print(f"ours, the first poll   {first:8.1f}")
     print(f"ours, later polls      {ours:8.1f}")
     print(f"psutil                 {psutil_ms:8.1f}   {psutil_ms / ours:.1f} times ours")
-    return 0 if ours <= MAX_MILLISECONDS and psutil_ms >= MIN_TIMES * ours else 1
+    return 0 if ours <= MAX_MILLISECONDS and psutil_ms >= MIN_SPEEDUP * ours else 1
 
 
 if __name__ == "__main__":

@@ -18,18 +18,18 @@ from functools import partial
 from pathlib import Path
 
 from side_by_side import tables
-from side_by_side.options import QUICK, extent
+from side_by_side.options import QUICK, parse_extent
 
 _MB = 10**6
 _BEGIN = 1_700_000_000_000_000
-_STEP_ROUNDS = 5_000
-_LONG = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, at::detail::Array<char*, {}> >(int, float, char*)"
+_LAUNCHES_PER_STEP = 5_000
+_KERNEL_NAME = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, at::detail::Array<char*, {}> >(int, float, char*)"
 _OPERATORS = ("mm", "add", "copy_", "empty", "view", "t")
 
 
 def main() -> None:
     """Print the table."""
-    sizes = (20,) if extent(__doc__ or "") == QUICK else (100, 500)
+    sizes = (20,) if parse_extent(__doc__ or "") == QUICK else (100, 500)
     tables.print_machine()
     with tempfile.TemporaryDirectory() as folder:
         rows = [row for size in sizes for row in _rows(Path(folder) / f"trace{size}.json", size)]
@@ -38,14 +38,14 @@ def main() -> None:
 
 def _rows(path: Path, size: int) -> Iterator[tuple[str, ...]]:
     with path.open("w") as stream:
-        stream.writelines(_pieces(size * _MB))
+        stream.writelines(_trace_pieces(size * _MB))
     packed = path.with_suffix(".json.gz")
     with path.open("rb") as plain, gzip.open(packed, "wb", compresslevel=1) as packing:
         shutil.copyfileobj(plain, packing)
     contestants: tuple[tuple[str, Path, Callable[[Path], object]], ...] = (
-        ("json", path, _by_json),
-        ("telemetry profile", path, _by_us),
-        ("telemetry profile", packed, _by_us),
+        ("json", path, _read_with_json),
+        ("telemetry profile", path, _read_with_profile),
+        ("telemetry profile", packed, _read_with_profile),
     )
     reference = 0.0
     for name, file, read in contestants:
@@ -74,12 +74,12 @@ def _measured(read: Callable[[], object]) -> tuple[float, float]:
     return time.process_time() - before, int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
-def _by_json(path: Path) -> object:
+def _read_with_json(path: Path) -> object:
     with path.open("rb") as stream:
         return json.load(stream)
 
 
-def _by_us(path: Path) -> object:
+def _read_with_profile(path: Path) -> object:
     from telemetry_profile.files.read_files import ProfileFile, installed_formats, read_file
 
     outcome = read_file(ProfileFile(str(path), str(path), is_named=True), installed_formats())
@@ -88,23 +88,25 @@ def _by_us(path: Path) -> object:
     return outcome
 
 
-def _pieces(size: int) -> Iterator[str]:
-    """Yield a trace of this size in Kineto's format. A tenth of the events are the device's."""
+def _trace_pieces(size: int) -> Iterator[str]:
+    """Yield the pieces of a trace in Kineto's format, of this many bytes. A tenth of the events are kernels on the device."""
     head = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]}
     yield json.dumps(head)[:-1] + ',"traceEvents":['
     length, number = 0, 0
     while length < size:
-        piece = ",\n".join(_round(number)) + ",\n"
+        piece = ",\n".join(_launch_events(number)) + ",\n"
         length, number = length + len(piece), number + 1
         yield piece
     yield '{"ph":"M","name":"process_name","pid":0}]}'
 
 
-def _round(number: int) -> Iterator[str]:
-    """Yield the events of a launch."""
+def _launch_events(number: int) -> Iterator[str]:
+    """Yield the events of one kernel launch."""
     time_us = _BEGIN + 40 * number
-    if number % _STEP_ROUNDS == 0:
-        yield _event("user_annotation", f"ProfilerStep#{number // _STEP_ROUNDS}", 99, f"{time_us}.000", 199_999.5, {})
+    if number % _LAUNCHES_PER_STEP == 0:
+        yield _event(
+            "user_annotation", f"ProfilerStep#{number // _LAUNCHES_PER_STEP}", 99, f"{time_us}.000", 199_999.5, {}
+        )
     for offset, name in enumerate(_OPERATORS):
         arguments = {
             "External id": number, "Concrete Inputs": ["", ""], "Input type": ["float", "float"],
@@ -120,7 +122,7 @@ def _round(number: int) -> Iterator[str]:
         "device": 0, "context": 1, "stream": 7, "correlation": number, "registers per thread": 16, "shared memory": 0,
         "blocks per SM": 0.125, "warps per SM": 1.5, "grid": [2048, 1, 1], "block": [128, 1, 1], "est. achieved occupancy %": 40,
     }  # fmt: skip
-    yield _event("kernel", _LONG.format(number % 200), 0, f"{time_us + 4}.375", 20.5, arguments)
+    yield _event("kernel", _KERNEL_NAME.format(number % 200), 0, f"{time_us + 4}.375", 20.5, arguments)
 
 
 def _event(category: str, name: str, pid: int, begin: str, length: float, arguments: dict[str, object]) -> str:

@@ -1,4 +1,4 @@
-"""Measure what a Recorder costs a training loop: a thousand steps with and without a section for each, in turns. Compare its energy with the counter's.
+"""Measure what a Recorder costs a training loop: a thousand steps, with and without a section for each step. Compare its energy with the counters.
 
 python benchmarks/recorder.py [--quick]
 
@@ -30,7 +30,7 @@ def step() -> int:
     return sum(number * number for number in range(WORK))
 
 
-def loop(section: Callable[[], AbstractContextManager[object]]) -> float:
+def run_loop(section: Callable[[], AbstractContextManager[object]]) -> float:
     """Return the process's CPU seconds for a thousand steps, each within a context from `section`. Other programs do not count."""
     begun = time.process_time()
     for _ in range(STEPS):
@@ -39,7 +39,7 @@ def loop(section: Callable[[], AbstractContextManager[object]]) -> float:
     return time.process_time() - begun
 
 
-def counters(address: str) -> tuple[float, float]:
+def read_energy_counters(address: str) -> tuple[float, float]:
     """Return the time of the daemon's readings, and the sum of all cards' energy counters at that time."""
     node = read(address)
     return node.time.timestamp(), sum(device.value("energy_joules_total") or 0.0 for device in node.devices)
@@ -51,15 +51,15 @@ def main() -> int:
         daemon.until(lambda: len(daemon.document()["devices"]) == 8)
         ratios = []
         for _ in range(rounds):
-            without = loop(nullcontext)
+            without = run_loop(nullcontext)
             with Recorder("all", url=daemon.address) as recorder:
-                with_sections = loop(lambda: recorder("step"))  # only this iteration calls the function
+                with_sections = run_loop(lambda: recorder("step"))  # only this iteration calls the function
             ratios.append(with_sections / without)
         recorder = Recorder("all", url=daemon.address)
         recorder.start()
-        begun, before = counters(daemon.address)
+        begun, before = read_energy_counters(daemon.address)
         time.sleep(60 * rounds)
-        ended, after = counters(daemon.address)
+        ended, after = read_energy_counters(daemon.address)
         recorder.stop()
         results = recorder.results()
     print(

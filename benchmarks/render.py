@@ -29,7 +29,7 @@ ROUNDS = 15
 
 
 def best_milliseconds(work: Callable[[Snapshot], object], devices: int) -> float:
-    """Return the CPU time of the fastest round. Each round gets a new snapshot, as in a daemon."""
+    """Return the CPU milliseconds of the fastest round. Each round gets a new snapshot, as in a daemon."""
     best = float("inf")
     for number in range(ROUNDS):
         snapshot = snapshots.big_snapshot(devices, READINGS_EACH, number)

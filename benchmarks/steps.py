@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from side_by_side import processes, tables
 from side_by_side.contestants import running
-from side_by_side.options import Extent, extent
+from side_by_side.options import Extent, parse_extent
 from side_by_side.ours import telemetry
 
 from kits.fake_nvml.library import FakeNvml
@@ -32,7 +32,7 @@ CARDS, WRITE_SECONDS = 8, 5
 Write = Callable[[Path, int], None]
 
 
-def ranks(count: int) -> Write:
+def rank_files(count: int) -> Write:
     """Return a function that writes the files of `count` ranks, an equal number on each card."""
 
     def write(folder: Path, turn: int) -> None:
@@ -44,11 +44,11 @@ def ranks(count: int) -> Write:
     return write
 
 
-def hostile(count: int) -> Write:
-    """Return a function that writes `count` files without steps, beside those of eight ranks."""
+def hostile_files(count: int) -> Write:
+    """Return a function that writes `count` invalid files, in addition to the files of eight ranks."""
 
     def write(folder: Path, turn: int) -> None:
-        ranks(CARDS)(folder, turn)
+        rank_files(CARDS)(folder, turn)
         for number in range(count):
             (folder / f"bad-{number}.json").write_text(f'{{"turn": {turn}, "deep": ' + "[" * (number % 3000))
 
@@ -58,15 +58,15 @@ def hostile(count: int) -> Write:
 CASES: Mapping[str, tuple[str, Write | None]] = {
     "off": ("", None),
     "on, no folder": ("[steps]\nenabled = true\n", None),
-    "on, 8 ranks": ("[steps]\nenabled = true\n", ranks(8)),
-    "on, 256 ranks": ("[steps]\nenabled = true\n", ranks(256)),
-    "on, 8 ranks and 1,000 hostile files": ("[steps]\nenabled = true\n", hostile(1_000)),
+    "on, 8 ranks": ("[steps]\nenabled = true\n", rank_files(8)),
+    "on, 256 ranks": ("[steps]\nenabled = true\n", rank_files(256)),
+    "on, 8 ranks and 1,000 hostile files": ("[steps]\nenabled = true\n", hostile_files(1_000)),
 }
 
 
 def main() -> None:
     """Print the table."""
-    limits = extent(__doc__ or "")
+    limits = parse_extent(__doc__ or "")
     tables.print_machine()
     rows = [[case, *measured(config, write, limits)] for case, (config, write) in CASES.items()]
     tables.print_table(("steps", "CPU, ms/s", "RSS of the main process, MiB", "series of steps"), rows)
@@ -105,7 +105,7 @@ def one_round(config: str, write: Write | None, seconds: int) -> tuple[float, fl
                 page = daemon.scraper.scrape().page
                 time.sleep(1.0)
             cpu = 1e3 * (processes.cpu_seconds(daemon.process.pid) - before) / (time.perf_counter() - begin)
-            return cpu, processes.memory(daemon.process.pid).first, page.count(b"\ntelemetry_steps_")
+            return cpu, processes.memory(daemon.process.pid).main_rss, page.count(b"\ntelemetry_steps_")
 
 
 if __name__ == "__main__":

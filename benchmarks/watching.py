@@ -1,4 +1,4 @@
-"""Measure the cost of watching: `telemetry top` and `snapshot` beside nvitop, and pages that follow the daemon.
+"""Measure the cost of watching: `telemetry top` and `snapshot`, compared with nvitop, and pages that follow the daemon.
 
     python benchmarks/watching.py [--quick]
 
@@ -25,7 +25,7 @@ from side_by_side.contestants import Contestant, Running, installed_environment,
 from side_by_side.installs import MissingPeer
 from side_by_side.measured import Spread
 from side_by_side.nodes import EVERY_SECOND, GPUS, NVITOP_VERSION, POWER, changing_fake, library_environment
-from side_by_side.options import Extent, extent
+from side_by_side.options import Extent, parse_extent
 from side_by_side.ours import COMMAND, telemetry
 from side_by_side.scraping import percentile
 from side_by_side.tables import number
@@ -38,7 +38,7 @@ _PAGES = 32
 
 def main() -> None:
     """Print the tables."""
-    limits = extent(__doc__ or "")
+    limits = parse_extent(__doc__ or "")
     tables.print_machine()
     print()
     with tempfile.TemporaryDirectory() as folder:
@@ -65,30 +65,30 @@ def programs(folder: Path) -> Iterator[tuple[list[Program], list[Program]]]:
     config = ("--config", str(folder / "ours" / "telemetry.toml"))
     # No daemon runs with this configuration.
     alone = telemetry(folder / "alone", POWER, EVERY_SECOND.format("nvml"), environment=library_environment(fake))
-    by_itself = ("--config", str(folder / "alone" / "telemetry.toml"))
+    alone_config = ("--config", str(folder / "alone" / "telemetry.toml"))
     interactive = [
         Program("telemetry top, of the daemon", (*COMMAND, "top", *config), ours.environment),
-        Program("telemetry top, without a daemon", (*COMMAND, "top", *by_itself), alone.environment),
+        Program("telemetry top, without a daemon", (*COMMAND, "top", *alone_config), alone.environment),
     ]
-    once = [
+    one_shot = [
         Program("telemetry snapshot, of the daemon", (*COMMAND, "snapshot", *config), ours.environment),
-        Program("telemetry snapshot, from tools", (*COMMAND, "snapshot", *by_itself), alone.environment),
+        Program("telemetry snapshot, from tools", (*COMMAND, "snapshot", *alone_config), alone.environment),
     ]
-    nvitop = installs.from_pypi("nvitop", NVITOP_VERSION, "nvitop")
+    nvitop = installs.install_from_pypi("nvitop", NVITOP_VERSION, "nvitop")
     if isinstance(nvitop, MissingPeer):
         print(nvitop)
     else:
         environment = installed_environment(library_environment(fake))
         interactive.append(Program("nvitop", (str(nvitop), "--interval", "1"), environment, b"NVITOP"))
-        once.append(Program("nvitop -1", (str(nvitop), "-1"), environment))
+        one_shot.append(Program("nvitop -1", (str(nvitop), "-1"), environment))
     with running(ours):
         time.sleep(_SETTLE_SECONDS)
-        yield interactive, once
+        yield interactive, one_shot
 
 
 def print_terminals(folder: Path, limits: Extent) -> None:
     """Print the CPU time of interactive programs, and of those that print once, in turns."""
-    with programs(folder) as (interactive, once):
+    with programs(folder) as (interactive, one_shot):
         lines = []
         for program in interactive:
             rounds = [_interactive_cost(program, limits.seconds(20)) for _ in range(limits.rounds)]
@@ -105,7 +105,7 @@ def print_terminals(folder: Path, limits: Extent) -> None:
                     for values in zip(*(_command_milliseconds(program) for _ in range(limits.starts)), strict=True)
                 ),
             )
-            for program in once
+            for program in one_shot
         ]
         tables.print_table((f"{GPUS} × H100, once", "CPU, ms", "wall, ms"), runs)
 
@@ -133,7 +133,7 @@ def _command_milliseconds(program: Program) -> tuple[float, float]:
 def _spread(values: Sequence[float]) -> str:
     ordered = sorted(values)
     found = Spread(ordered[len(ordered) // 2], ordered[0], ordered[-1])
-    return f"{number(found.middle)} ({number(found.least)}–{number(found.most)})"
+    return f"{number(found.median)} ({number(found.low)}–{number(found.high)})"
 
 
 def print_pages(folder: Path, limits: Extent) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fleet_parts.nodes import BEGIN_UNIX_SECONDS, STEP_SECONDS, Course, lines
-from fleet_parts.servers import JOB, Disk, VictoriaMetrics, blocks
+from fleet_parts.servers import JOB, Disk, VictoriaMetrics, block_sizes
 from telemetry_daemon.simulate.demo import parse_demo
 from telemetry_exporters.prometheus.renderer import Syntax
 
@@ -19,7 +19,7 @@ _LINE = re.compile(rb"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
 
 
 def timestamped_samples(kinds: tuple[str, ...], pages: int, unit: int) -> Iterator[bytes]:
-    """Yield every sample of a node of each kind with the target's labels and a timestamp in fractions of a second, page by page."""
+    """Yield the pages of a node of each kind. Each sample has the target's labels and a timestamp in 1/`unit` seconds."""
     courses = [Course(parse_demo(kind), seed=1) for kind in kinds]
     for number in range(pages):
         time = int((BEGIN_UNIX_SECONDS + number * STEP_SECONDS) * unit)
@@ -31,10 +31,10 @@ def timestamped_samples(kinds: tuple[str, ...], pages: int, unit: int) -> Iterat
 
 
 def _with_target(line: bytes, target: bytes, time: int) -> bytes:
-    found = _LINE.match(line)
-    assert found is not None, line
-    labels = b",".join(filter(None, (target, found[2])))
-    return b"%s{%s} %s %d\n" % (found[1], labels, found[3], time)
+    match = _LINE.match(line)
+    assert match is not None, line
+    labels = b",".join(filter(None, (target, match[2])))
+    return b"%s{%s} %s %d\n" % (match[1], labels, match[3], time)
 
 
 def prometheus_disk(kinds: tuple[str, ...], pages: int, folder: Path) -> Disk:
@@ -47,7 +47,7 @@ def prometheus_disk(kinds: tuple[str, ...], pages: int, folder: Path) -> Disk:
     command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text), str(folder / "data")]
     subprocess.run(command, check=True, capture_output=True)
     text.unlink()
-    return blocks(folder / "data")
+    return block_sizes(folder / "data")
 
 
 def victoria_metrics_disk(kinds: tuple[str, ...], pages: int, folder: Path) -> Disk:
@@ -58,4 +58,4 @@ def victoria_metrics_disk(kinds: tuple[str, ...], pages: int, folder: Path) -> D
     with contextlib.closing(server):
         for page in timestamped_samples(kinds, pages, unit=1000):
             server.put_lines(page)
-        return server.flushed()
+        return server.flush()

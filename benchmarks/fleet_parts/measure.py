@@ -46,7 +46,7 @@ class ServerCost:
     title: str
     load: Load
     seconds: float
-    up: int
+    up_nodes: int
     samples: float
     series: int
     cpu_seconds: float
@@ -55,7 +55,7 @@ class ServerCost:
     peak_rss_bytes: int
     scrape_seconds: Sequence[float]
     failed_scrapes: int
-    unwritten: Mapping[str, int]
+    unwritten_bytes: Mapping[str, int]
     disk: Disk
 
     @property
@@ -85,13 +85,13 @@ def running_fleet(script: Path, load: Load, folder: Path) -> Iterator[Sequence[s
             if fleet.poll() is not None:
                 raise SystemExit(f"The fleet's process exited with status {fleet.returncode}.")
             time.sleep(0.1)
-        yield targets_of(file)
+        yield read_targets(file)
     finally:
         fleet.terminate()
         fleet.wait(timeout=20)
 
 
-def targets_of(file: Path) -> list[str]:
+def read_targets(file: Path) -> list[str]:
     """Return the targets of a file for file_sd."""
     groups = json.loads(file.read_text("utf-8"))
     return [target for group in groups for target in group["targets"]]
@@ -99,7 +99,7 @@ def targets_of(file: Path) -> list[str]:
 
 @contextlib.contextmanager
 def watched(server: Server, load: Load, targets: Sequence[str]) -> Iterator[ServerCost]:
-    """Start the server empty, add the nodes, and measure from when all were scraped. The server keeps running in the context."""
+    """Start the server without targets, add the nodes, and measure once all were scraped. The server runs in the context."""
     put_targets(server.targets_file, [])
     server.start(load.interval_seconds)
     with contextlib.closing(server):
@@ -107,12 +107,14 @@ def watched(server: Server, load: Load, targets: Sequence[str]) -> Iterator[Serv
         idle = server.usage()
         put_targets(server.targets_file, targets)
         up = f'count(up{{job="{JOB}"}} == 1)'
-        server.until(lambda: server.number(up) >= len(targets), "all nodes are scraped", 60 + 3 * load.interval_seconds)
+        server.wait_until(
+            lambda: server.query_number(up) >= len(targets), "all nodes are scraped", 60 + 3 * load.interval_seconds
+        )
         time.sleep(2 * load.interval_seconds)
-        yield _watched(server, load, idle)
+        yield _measure(server, load, idle)
 
 
-def _watched(server: Server, load: Load, idle: Usage) -> ServerCost:
+def _measure(server: Server, load: Load, idle: Usage) -> ServerCost:
     before, samples_before, start = server.usage(), server.ingested_samples(), time.monotonic()
     time.sleep(load.seconds)
     after, seconds = server.usage(), time.monotonic() - start
@@ -120,30 +122,30 @@ def _watched(server: Server, load: Load, idle: Usage) -> ServerCost:
         title=server.title,
         load=load,
         seconds=seconds,
-        up=int(server.number(f'count(up{{job="{JOB}"}} == 1)')),
+        up_nodes=int(server.query_number(f'count(up{{job="{JOB}"}} == 1)')),
         samples=server.ingested_samples() - samples_before,
-        series=_series(server),
+        series=_series_count(server),
         cpu_seconds=after.cpu_seconds - before.cpu_seconds,
         idle_rss_bytes=idle.rss_bytes,
         rss_bytes=after.rss_bytes,
         peak_rss_bytes=after.peak_rss_bytes,
-        scrape_seconds=sorted(_of_each_scrape(server, "scrape_duration_seconds", seconds)),
-        failed_scrapes=_of_each_scrape(server, "up", seconds).count(0.0),
-        unwritten=server.unwritten(),
-        disk=server.flushed(),
+        scrape_seconds=sorted(_values_of_scrapes(server, "scrape_duration_seconds", seconds)),
+        failed_scrapes=_values_of_scrapes(server, "up", seconds).count(0.0),
+        unwritten_bytes=server.unwritten_bytes(),
+        disk=server.flush(),
     )
 
 
-def _series(server: Server) -> int:
+def _series_count(server: Server) -> int:
     """Return the number of series in memory, including results of rules and series that have ended."""
-    head = server.own_metrics("prometheus_tsdb_head_series")
-    return int(head or server.own_metrics("vm_new_timeseries_created_total"))
+    head = server.sum_own_metrics("prometheus_tsdb_head_series")
+    return int(head or server.sum_own_metrics("vm_new_timeseries_created_total"))
 
 
-def _of_each_scrape(server: Server, metric: str, seconds: float) -> list[float]:
+def _values_of_scrapes(server: Server, metric: str, seconds: float) -> list[float]:
     """Return the values that the server recorded for the scrapes of the last seconds."""
-    found = server.query(f'{metric}{{job="{JOB}"}}[{math.ceil(seconds)}s]')
-    return [float(value) for result in found for _, value in result["values"]]
+    results = server.query(f'{metric}{{job="{JOB}"}}[{math.ceil(seconds)}s]')
+    return [float(value) for result in results for _, value in result["values"]]
 
 
 def quantile(values: Sequence[float], share: float) -> float:

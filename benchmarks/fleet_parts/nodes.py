@@ -29,12 +29,12 @@ STEP_SECONDS = 15.0
 # Far enough in the past for a complete two-hour block of Prometheus.
 BEGIN_UNIX_SECONDS = 1_768_176_000.0
 # Nodes share a course at different times, so this many past pages are kept.
-MOMENTS = 4
+KEPT_PAGES = 4
 
 
 @dataclass
 class Page:
-    """The page of a node at one time, rendered in a syntax at the first request. `ids` are the identities of the devices."""
+    """The page of a node at one time. Each syntax is rendered at its first request. `ids` identify the devices."""
 
     snapshot: Snapshot
     tails: dict[Syntax, bytes]
@@ -63,12 +63,12 @@ class Course:
         self._sources: list[tuple[Parser, Reader]] = [(host.PARSER, HostReader())]
         self._sources += [(item.parser, item.reader) for item in simulated_sources(node, seed=seed, clock=self._clock)]
         self._renderer, self._process = Renderer(), ProcessMetrics()
-        self.pages: deque[Page] = deque(maxlen=MOMENTS)
-        self._introduce(node)
+        self.pages: deque[Page] = deque(maxlen=KEPT_PAGES)
+        self._register_sources(node)
         self.step()
 
     def step(self) -> None:
-        """Run the polls that are due and make the next page."""
+        """Run the polls that are due, and add the next page."""
         for parser, reader in self._sources:
             for poll in parser.polls:
                 interval = max(STEP_SECONDS, poll.interval)
@@ -78,18 +78,18 @@ class Course:
         self.pages.append(Page(self._store.snapshot(), tails, self._renderer))
         self._seconds += STEP_SECONDS
 
-    def _introduce(self, node: Groups) -> None:
+    def _register_sources(self, node: Groups) -> None:
         """Register the sources of a default installation with the store. Sources of other vendors are absent on this node."""
         metrics = DaemonMetrics(self._store)
         metrics.set_version()
         metrics.record_reload(succeeded=1.0)
         metrics.set_pci(counts_by_vendor(node))
-        found = {parser.name for parser, _ in self._sources}
+        present = {parser.name for parser, _ in self._sources}
         for parser, _ in self._sources:
             self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
         for entry in entry_points(group="telemetry.parsers"):
             parser = entry.load()
-            if parser.name not in found and not reports_owners(parser):
+            if parser.name not in present and not reports_owners(parser):
                 self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
                 poll = parser.polls[0]
                 missing = Failure("missing", None, "not installed on a simulated node")
@@ -104,7 +104,7 @@ class Course:
 
 
 class FleetNode:
-    """A node of the fleet: a course, the number of pages that it is behind the course, and its own identities."""
+    """A node of the fleet. It shares a course, but is some pages behind the course and has its own identities."""
 
     def __init__(self, course: Course, number: int, pages_behind: int) -> None:
         self._course = course
@@ -138,7 +138,7 @@ def make_fleet(count: int, kinds: tuple[str, ...], courses_per_kind: int) -> Fle
     return Fleet(
         courses,
         tuple(
-            FleetNode(courses[number % len(courses)], number, number // len(courses) % MOMENTS)
+            FleetNode(courses[number % len(courses)], number, number // len(courses) % KEPT_PAGES)
             for number in range(count)
         ),
     )

@@ -46,9 +46,9 @@ def _os_name() -> str:
 
 def page_table(sizes: Mapping[str, PageSize]) -> str:
     """Return a table of the bytes of a scrape by kind of node."""
-    heads = ["node", "series", "page", "gzip", "gzip at a scrape each 15 s"]
+    headings = ["node", "series", "page", "gzip", "gzip at a scrape each 15 s"]
     return table(
-        heads,
+        headings,
         [
             [
                 kind,
@@ -74,7 +74,7 @@ def _column(outcome: ServerCost) -> Mapping[str, str]:
     return {
         "nodes, cards, scraped every": f"{load.nodes}, {load.cards:,}, {load.interval_seconds:g} s",
         "watched": f"{outcome.seconds:.0f} s",
-        "nodes up at the end": f"{outcome.up}",
+        "nodes up at the end": f"{outcome.up_nodes}",
         "series": f"{outcome.series:,}",
         "samples/s": f"{outcome.samples_per_second:,.0f}",
         "CPU": f"{outcome.cpu_seconds / outcome.seconds * 100:.0f} % of a core",
@@ -86,14 +86,15 @@ def _column(outcome: ServerCost) -> Mapping[str, str]:
         "scrapes, of them failed": f"{len(scrapes):,}, {outcome.failed_scrapes:,}",
         "scrape p50": f"{quantile(scrapes, 0.5) * 1e3:.1f} ms",
         "scrape p99": f"{quantile(scrapes, 0.99) * 1e3:.1f} ms",
-        "written out: bytes per sample": _parts(outcome.disk),
-        "besides, not yet written out": ", ".join(f"{name} {_mib(v)}" for name, v in outcome.unwritten.items()) or "–",
+        "written out: bytes per sample": _bytes_by_part(outcome.disk),
+        "besides, not yet written out": ", ".join(f"{name} {_mib(v)}" for name, v in outcome.unwritten_bytes.items())
+        or "–",
     }
 
 
 def density_table(disks: Mapping[str, Disk], pages: int) -> str:
     """Return a table of the disk usage of a node of each kind, in finished blocks."""
-    heads = [
+    headings = [
         f"{pages * STEP_SECONDS / 60:.0f} minutes at 15 s",
         "samples",
         "series",
@@ -101,13 +102,13 @@ def density_table(disks: Mapping[str, Disk], pages: int) -> str:
         "index per series",
     ]
     return table(
-        heads,
+        headings,
         [
             [
                 name,
                 f"{disk.samples:,}",
                 f"{disk.series:,}",
-                _parts(disk),
+                _bytes_by_part(disk),
                 f"{disk.bytes_by_part['index'] / disk.series:.0f} bytes",
             ]
             for name, disk in disks.items()
@@ -120,11 +121,11 @@ def bytes_per_sample(disk: Disk) -> float:
 
 
 def cost(plain: ServerCost, disk: Disk, with_rules: ServerCost | None = None) -> Cost:
-    """Return the cost from a run without rules. The additional cost of a run with rules is that of the rules."""
+    """Return the cost per series and sample from the run without rules, and the cost of the rules from the run with rules."""
     rules = 0.0
     if with_rules is not None:
-        besides = with_rules.cpu_seconds - with_rules.samples * plain.cpu_seconds / plain.samples
-        rules = max(0.0, besides) / (with_rules.seconds / EVALUATION_SECONDS) / with_rules.load.cards
+        cpu_of_rules = with_rules.cpu_seconds - with_rules.samples * plain.cpu_seconds / plain.samples
+        rules = max(0.0, cpu_of_rules) / (with_rules.seconds / EVALUATION_SECONDS) / with_rules.load.cards
     memory = (with_rules or plain).load_bytes / plain.series
     return Cost(memory, plain.cpu_seconds_per_million, rules, bytes_per_sample(disk))
 
@@ -134,7 +135,7 @@ def extrapolated(cost: Cost, rows: Sequence[VendorSeries]) -> str:
     return f"{cost_table(cost, rows)}\n{arithmetic(cost, rows[0])}"
 
 
-def _parts(disk: Disk) -> str:
+def _bytes_by_part(disk: Disk) -> str:
     parts = ", ".join(f"{name} {size / disk.samples:.2f}" for name, size in disk.bytes_by_part.items())
     return f"{bytes_per_sample(disk):.2f} ({parts})"
 

@@ -45,21 +45,21 @@ def _series_of(kind: str) -> int:
     return sum(1 for _ in lines(Course(parse_demo(kind), seed=1).pages[-1].body(Syntax.TEXT)))
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a Markdown table."""
-    cells = [heads, ["---"] * len(heads), *([str(cell) for cell in row] for row in rows)]
+    cells = [headings, ["---"] * len(headings), *([str(cell) for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
 
 def series_table(rows: Sequence[VendorSeries]) -> str:
     """Return a table with a row for each vendor."""
-    heads = [
+    headings = [
         "vendor",
         "series per card",
         "additional series per node",
         f"{MANY_CARDS:,} cards in nodes of {CARDS_PER_NODE}",
     ]
     return table(
-        heads,
+        headings,
         [[row.vendor, f"{row.per_card:.0f}", f"{row.per_node:.0f}", f"{row.total(MANY_CARDS):,.0f}"] for row in rows],
     )

@@ -23,13 +23,13 @@ RULES = ROOT / "deploy" / "prometheus" / "rules"
 JOB = "accelerators"
 # Rules are evaluated as often as in deploy/prometheus.
 EVALUATION_SECONDS = 15
-_PATIENCE_SECONDS = 120.0
+_TIMEOUT_SECONDS = 120.0
 _KIB = 1024
 
 
 @dataclass(frozen=True)
 class Disk:
-    """The disk usage after everything was written: samples, and bytes by content."""
+    """The disk usage after everything was written: samples, series, and bytes by kind of data."""
 
     samples: int
     series: int
@@ -93,24 +93,26 @@ class Server:
             self._process = subprocess.Popen(
                 [self.command, *self.arguments(config)], stdout=log, stderr=subprocess.STDOUT
             )
-        self.until(self._is_up, "the server answers")
+        self.wait_until(self._is_up, "the server answers")
 
     def close(self) -> None:
         """Stop the server and wait until the process has exited."""
         self._process.terminate()
-        self._process.wait(timeout=_PATIENCE_SECONDS)
+        self._process.wait(timeout=_TIMEOUT_SECONDS)
 
-    def until(self, condition: Callable[[], object], event: str, patience_seconds: float = _PATIENCE_SECONDS) -> None:
+    def wait_until(
+        self, condition: Callable[[], object], event: str, timeout_seconds: float = _TIMEOUT_SECONDS
+    ) -> None:
         """Wait until the condition is true. If it does not become true, end the benchmark with the server's last output."""
-        end = time.monotonic() + patience_seconds
+        end = time.monotonic() + timeout_seconds
         while not condition():
             if time.monotonic() > end or self._process.poll() is not None:
-                words = (self._folder / "log").read_text("utf-8", "replace")[-2000:]
-                raise SystemExit(f"{self.command}: this did not happen in time: {event}\n{words}")
+                last_output = (self._folder / "log").read_text("utf-8", "replace")[-2000:]
+                raise SystemExit(f"{self.command}: this did not happen in time: {event}\n{last_output}")
             time.sleep(0.1)
 
     def fetch(self, path: str, data: bytes | None = None) -> bytes:
-        with urllib.request.urlopen(f"http://{self._address}{path}", data, timeout=_PATIENCE_SECONDS) as response:
+        with urllib.request.urlopen(f"http://{self._address}{path}", data, timeout=_TIMEOUT_SECONDS) as response:
             body: bytes = response.read()
             return body
 
@@ -120,11 +122,11 @@ class Server:
         result: list[Mapping[str, Any]] = answer["data"]["result"]
         return result
 
-    def number(self, expression: str) -> float:
+    def query_number(self, expression: str) -> float:
         """Return the number that a query yields, or 0 if the result is empty."""
         return sum(float(item["value"][1]) for item in self.query(expression))
 
-    def own_metrics(self, pattern: str) -> float:
+    def sum_own_metrics(self, pattern: str) -> float:
         """Return the sum of the server's internal metrics whose name and labels match the whole pattern."""
         found = re.finditer(rf"^(?:{pattern}) (\S+)$", self.fetch("/metrics").decode(), re.MULTILINE)
         return sum(float(sample[1]) for sample in found)
@@ -134,18 +136,18 @@ class Server:
         proc = Path(f"/proc/{self._process.pid}")
         ticks = (proc / "stat").read_text().rpartition(")")[2].split()[11:13]
         status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
-        now, most = (int(status[key].split()[0]) * _KIB for key in ("VmRSS", "VmHWM"))
-        return Usage(sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"), now, most)
+        current, peak = (int(status[key].split()[0]) * _KIB for key in ("VmRSS", "VmHWM"))
+        return Usage(sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"), current, peak)
 
     def ingested_samples(self) -> float:
         """Return the number of samples ingested since the start."""
         raise NotImplementedError
 
-    def unwritten(self) -> Mapping[str, int]:
-        """Return the bytes on disk outside finished blocks, by name."""
+    def unwritten_bytes(self) -> Mapping[str, int]:
+        """Return the bytes on disk outside finished blocks, by kind of data."""
         return {}
 
-    def flushed(self) -> Disk:
+    def flush(self) -> Disk:
         """Write everything to disk in its final form and return the size."""
         raise NotImplementedError
 
@@ -171,15 +173,15 @@ class Prometheus(Server):
         ]
 
     def ingested_samples(self) -> float:
-        return self.own_metrics(r"prometheus_tsdb_head_samples_appended_total(?:\{type=\"float\"\})?")
+        return self.sum_own_metrics(r"prometheus_tsdb_head_samples_appended_total(?:\{type=\"float\"\})?")
 
-    def unwritten(self) -> Mapping[str, int]:
+    def unwritten_bytes(self) -> Mapping[str, int]:
         data = self._folder / "data"
         return {"WAL": _allocated(data / "wal"), "head chunks": _allocated(data / "chunks_head")}
 
-    def flushed(self) -> Disk:
+    def flush(self) -> Disk:
         name = json.loads(self.fetch("/api/v1/admin/tsdb/snapshot", b""))["data"]["name"]
-        return blocks(self._folder / "data" / "snapshots" / name)
+        return block_sizes(self._folder / "data" / "snapshots" / name)
 
 
 class PrometheusWithRules(Prometheus):
@@ -213,17 +215,20 @@ class VictoriaMetrics(Server):
         ]
 
     def ingested_samples(self) -> float:
-        return self.own_metrics(r'vm_rows_inserted_total\{type="promscrape"\}')
+        return self.sum_own_metrics(r'vm_rows_inserted_total\{type="promscrape"\}')
 
-    def flushed(self) -> Disk:
+    def flush(self) -> Disk:
         self.fetch("/internal/force_flush")
         self.fetch("/internal/force_merge")
-        self.until(lambda: not self._is_merging(), "all parts are merged")
+        self.wait_until(lambda: not self._is_merging(), "all parts are merged")
         sizes = {"data": r"storage/[a-z]+", "index": r"indexdb(?:/[a-z]+)?"}
         return Disk(
-            int(self.own_metrics(r'vm_rows\{type="storage/[a-z]+"\}')),
-            int(self.own_metrics(r"vm_new_timeseries_created_total")),
-            {name: int(self.own_metrics(rf'vm_data_size_bytes\{{type="{kind}"\}}')) for name, kind in sizes.items()},
+            int(self.sum_own_metrics(r'vm_rows\{type="storage/[a-z]+"\}')),
+            int(self.sum_own_metrics(r"vm_new_timeseries_created_total")),
+            {
+                name: int(self.sum_own_metrics(rf'vm_data_size_bytes\{{type="{kind}"\}}'))
+                for name, kind in sizes.items()
+            },
         )
 
     def put_lines(self, lines: bytes) -> None:
@@ -232,10 +237,10 @@ class VictoriaMetrics(Server):
 
     def _is_merging(self) -> bool:
         time.sleep(0.5)
-        return self.own_metrics(r'vm_active_merges\{type="storage/[a-z]+"\}') > 0
+        return self.sum_own_metrics(r'vm_active_merges\{type="storage/[a-z]+"\}') > 0
 
 
-def blocks(folder: Path) -> Disk:
+def block_sizes(folder: Path) -> Disk:
     """Return the size of the Prometheus blocks in a folder."""
     metas = [json.loads(file.read_text()) for file in folder.glob("*/meta.json")]
     return Disk(

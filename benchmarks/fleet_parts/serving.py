@@ -46,9 +46,9 @@ class _Connection(asyncio.Protocol):
 
 
 def _answer(head: str, node: FleetNode) -> bytes:
-    first, *rest = head.split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in rest)}
-    if first.split(" ")[:2] != ["GET", "/metrics"]:
+    request_line, *header_lines = head.split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in header_lines)}
+    if request_line.split(" ")[:2] != ["GET", "/metrics"]:
         return _response("404 Not Found", "text/plain", b"There is /metrics.\n")
     syntax, content_type = choose_format(headers.get("accept", ""))
     page = node.page(syntax)
@@ -62,7 +62,7 @@ def _response(status: str, content_type: str, body: bytes) -> bytes:
 
 
 async def serve(fleet: Fleet, step_seconds: float, targets_file: Path) -> None:
-    """Serve until cancelled. Each course advances once per interval, and the file lists the targets (file_sd)."""
+    """Serve until cancelled. Each course advances once in `step_seconds`. Write the targets to the file (file_sd)."""
     _raise_descriptor_limit()
     nodes = {address(number): node for number, node in enumerate(fleet.nodes)}
     port = await _listen(nodes)
@@ -90,12 +90,12 @@ async def _advance_courses(courses: Sequence[Course], step_seconds: float) -> No
 
 def put_targets(file: Path, targets: Sequence[str]) -> None:
     """Write a file for file_sd atomically, so that no reader sees a partial file."""
-    new = file.with_name(file.name + ".new")
-    new.write_text(json.dumps([{"targets": list(targets)}]), "utf-8")
-    new.replace(file)
+    temporary = file.with_name(file.name + ".new")
+    temporary.write_text(json.dumps([{"targets": list(targets)}]), "utf-8")
+    temporary.replace(file)
 
 
 def _raise_descriptor_limit() -> None:
     """Raise the limit of open files: each node needs a listening socket, and a connection for each server."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))

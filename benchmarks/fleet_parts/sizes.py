@@ -9,8 +9,8 @@ from fleet_parts.series import CARDS_PER_NODE, MANY_CARDS, SERIES_OF_A_SCRAPE, V
 
 SCRAPE_SECONDS = 15
 DAY_SECONDS = 86_400
-KEPT_DAYS = 90
-MAX_SHOWN = 5
+RETENTION_DAYS = 90
+MAX_VENDORS = 5
 ONE_PROMETHEUS_CARDS = 10_000
 
 
@@ -37,7 +37,7 @@ class Cost:
         """Return the share of a core for samples per second, and for the rules of a thousand cards."""
         return samples_per_second * self.cpu_per_million / 1e6 + self.rules(MANY_CARDS)
 
-    def disk_a_day(self, samples_per_second: float) -> str:
+    def disk_per_day(self, samples_per_second: float) -> str:
         """Return the disk space per day for samples per second."""
         return f"{samples_per_second * DAY_SECONDS * self.disk_per_sample / 1e9:.2f} GB"
 
@@ -57,38 +57,41 @@ SERVERS = (
 
 
 # benchmarks/agents.py measured these maxima per unsent sample.
-WAITING_BYTES = {"Prometheus": 5.1, "vmagent": 19.2}
+QUEUED_BYTES_PER_SAMPLE = {"Prometheus": 5.1, "vmagent": 19.2}
 
 
-def waiting(rows: Sequence[VendorSeries]) -> str:
-    """Return the disk space that an agent uses for a node of the main vendors while its store is away."""
-    heads = ["node", "series"]
-    heads += [head for agent in WAITING_BYTES for head in (f"{agent}, per day", "1 GB lasts")]
-    return table(heads, [_waiting_row(row) for row in rows[:MAX_SHOWN]])
+def queue_table(rows: Sequence[VendorSeries]) -> str:
+    """Return a table of the disk space that an agent needs for a node of each main vendor while its store is away."""
+    headings = ["node", "series"]
+    headings += [head for agent in QUEUED_BYTES_PER_SAMPLE for head in (f"{agent}, per day", "1 GB lasts")]
+    return table(headings, [_queue_row(row) for row in rows[:MAX_VENDORS]])
 
 
-def _waiting_row(row: VendorSeries) -> list[str]:
+def _queue_row(row: VendorSeries) -> list[str]:
     series = CARDS_PER_NODE * row.per_card + row.per_node + SERIES_OF_A_SCRAPE
-    days = [series * bytes_per_sample * DAY_SECONDS / SCRAPE_SECONDS for bytes_per_sample in WAITING_BYTES.values()]
+    days = [
+        series * bytes_per_sample * DAY_SECONDS / SCRAPE_SECONDS
+        for bytes_per_sample in QUEUED_BYTES_PER_SAMPLE.values()
+    ]
     cells = [cell for day in days for cell in (f"{day / 1e6:.0f} MB", f"{1e9 / day * 24:,.0f} h")]
     return [f"{CARDS_PER_NODE} × {row.vendor}", f"{series:,.0f}", *cells]
 
 
-def sizes(rows: Sequence[VendorSeries]) -> str:
-    """Return a table for each server with the vendors that have the most cards, its arithmetic, and the figures for any fleet."""
-    tables = [f"{server.title}:\n\n{cost_table(server.plan, rows[:MAX_SHOWN])}" for server in SERVERS]
+def size_tables(rows: Sequence[VendorSeries]) -> str:
+    """Return the planning figures, a table of costs for each server, an example, and the formula for any fleet."""
+    tables = [f"{server.title}:\n\n{cost_table(server.plan, rows[:MAX_VENDORS])}" for server in SERVERS]
     first, *other_tables = tables
-    worked_out = f"```\n{arithmetic(SERVERS[0].plan, rows[0])}```\n"
-    return "\n".join((planned(), first, worked_out, *other_tables, _disk_usage(rows[0]), _formula()))
+    example = f"```\n{arithmetic(SERVERS[0].plan, rows[0])}```\n"
+    return "\n".join((planning_table(), first, example, *other_tables, _disk_usage(rows[0]), _formula()))
 
 
-def planned() -> str:
-    """Return the planning figures."""
-    heads = ["server", "memory per series", "disk per sample", "CPU per million samples", "CPU for rules, per card"]
-    return table(heads, [_planned_row(server.title, server.plan) for server in SERVERS])
+def planning_table() -> str:
+    """Return a table of the planning figures."""
+    headings = ["server", "memory per series", "disk per sample", "CPU per million samples", "CPU for rules, per card"]
+    return table(headings, [_planning_row(server.title, server.plan) for server in SERVERS])
 
 
-def _planned_row(title: str, plan: Cost) -> list[str]:
+def _planning_row(title: str, plan: Cost) -> list[str]:
     cpu_of_rules = f"{plan.cpu_per_card_evaluation * 1e3:.2f} ms every {SCRAPE_SECONDS} s, {plan.cpu_per_card_minute * 1e3:.1f} ms a minute"
     return [
         title,
@@ -99,11 +102,11 @@ def _planned_row(title: str, plan: Cost) -> list[str]:
     ]
 
 
-def scale(rows: Sequence[VendorSeries]) -> str:
-    """Return how far one Prometheus scales, and the alternatives beyond."""
-    plan, richest = SERVERS[0].plan, max(row.total(ONE_PROMETHEUS_CARDS) for row in rows)
+def scaling_table(rows: Sequence[VendorSeries]) -> str:
+    """Return a table of the setups for small and large fleets."""
+    plan, max_series = SERVERS[0].plan, max(row.total(ONE_PROMETHEUS_CARDS) for row in rows)
     needs = (
-        f"at most {richest / 1e6:.1f} million series, {plan.memory(richest)} of memory, "
+        f"at most {max_series / 1e6:.1f} million series, {plan.memory(max_series)} of memory, "
         f"{plan.rules(ONE_PROMETHEUS_CARDS):.1f} of a core for rules"
     )
     cards, nodes = f"up to {ONE_PROMETHEUS_CARDS:,}", f"up to {ONE_PROMETHEUS_CARDS // CARDS_PER_NODE:,}"
@@ -128,40 +131,40 @@ def scale(rows: Sequence[VendorSeries]) -> str:
 
 def cost_table(cost: Cost, rows: Sequence[VendorSeries]) -> str:
     """Return the cost of a thousand cards of each vendor in nodes of eight, scraped every 15 s."""
-    heads = [f"{MANY_CARDS:,} cards", "series", "samples/s", "memory", "CPU, of one core", "disk per day"]
-    return table(heads, [_row(cost, row.vendor, row.total(MANY_CARDS)) for row in rows])
+    headings = [f"{MANY_CARDS:,} cards", "series", "samples/s", "memory", "CPU, of one core", "disk per day"]
+    return table(headings, [_cost_row(cost, row.vendor, row.total(MANY_CARDS)) for row in rows])
 
 
-def _row(cost: Cost, vendor: str, series: float) -> list[str]:
+def _cost_row(cost: Cost, vendor: str, series: float) -> list[str]:
     samples = series / SCRAPE_SECONDS
     cpu = f"{cost.cores(samples) * 100:.1f} %"
-    return [vendor, f"{series:,.0f}", f"{samples:,.0f}", cost.memory(series), cpu, cost.disk_a_day(samples)]
+    return [vendor, f"{series:,.0f}", f"{samples:,.0f}", cost.memory(series), cpu, cost.disk_per_day(samples)]
 
 
 def arithmetic(cost: Cost, row: VendorSeries) -> str:
-    """Return the arithmetic behind a vendor's row."""
+    """Return the calculation of a vendor's row in `cost_table`."""
     series = row.total(MANY_CARDS)
     samples = series / SCRAPE_SECONDS
     nodes = MANY_CARDS // CARDS_PER_NODE
-    besides = f"{nodes} nodes × ({row.per_node:.0f} + {SERIES_OF_A_SCRAPE} per scrape)"
+    node_series = f"{nodes} nodes × ({row.per_node:.0f} + {SERIES_OF_A_SCRAPE} per scrape)"
     rules = f"{MANY_CARDS:,} × ({cost.cpu_per_card_evaluation * 1e3:.2f} ms ÷ {SCRAPE_SECONDS} s + {cost.cpu_per_card_minute * 1e3:.1f} ms ÷ 60 s)"
     return (
-        f"The first row: series = {MANY_CARDS:,} × {row.per_card:.0f} + {besides} = {series:,.0f}\n"
+        f"The first row: series = {MANY_CARDS:,} × {row.per_card:.0f} + {node_series} = {series:,.0f}\n"
         f"samples/s = {series:,.0f} ÷ {SCRAPE_SECONDS} s = {samples:,.0f}\n"
         f"memory = {series:,.0f} × {cost.memory_per_series:,.0f} bytes = {cost.memory(series)}, "
         "in addition to the memory of a server without targets\n"
         f"CPU = {samples:,.0f} × {cost.cpu_per_million:.1f} s ÷ 1,000,000 + {rules} = {cost.cores(samples):.3f}\n"
-        f"disk = {samples:,.0f} × {DAY_SECONDS:,} s × {cost.disk_per_sample:.2f} bytes = {cost.disk_a_day(samples)}\n"
+        f"disk = {samples:,.0f} × {DAY_SECONDS:,} s × {cost.disk_per_sample:.2f} bytes = {cost.disk_per_day(samples)}\n"
     )
 
 
 def _disk_usage(row: VendorSeries) -> str:
     samples = row.total(MANY_CARDS) / SCRAPE_SECONDS
     disks = [
-        f"{samples * DAY_SECONDS * KEPT_DAYS * server.plan.disk_per_sample / 1e9:.0f} GB with {server.title.split()[0]}"
+        f"{samples * DAY_SECONDS * RETENTION_DAYS * server.plan.disk_per_sample / 1e9:.0f} GB with {server.title.split()[0]}"
         for server in SERVERS
     ]
-    return f"{KEPT_DAYS} days of samples from the NVIDIA cards take {' and '.join(disks)}.\n"
+    return f"{RETENTION_DAYS} days of samples from the NVIDIA cards take {' and '.join(disks)}.\n"
 
 
 def _formula() -> str:

@@ -14,7 +14,7 @@ import time
 import zlib
 from pathlib import Path
 
-_SECONDS = 1.0
+_INTERVAL_SECONDS = 1.0
 _HEAD = (
     "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n"
 )
@@ -22,21 +22,21 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 class Page:
-    """The page, which is rebuilt from time to time."""
+    """The page with its changing numbers, and the response that contains it."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.splitlines(keepends=True)
-        self._moving = [
-            (at, *line.rsplit(" ", 1)) for at, line in enumerate(self._lines) if at % 3 == 0 and line[0] != "#"
+        self._changing_lines = [
+            (index, *line.rsplit(" ", 1)) for index, line in enumerate(self._lines) if index % 3 == 0 and line[0] != "#"
         ]
         self.answer = b""
         self.change_numbers()
 
     def change_numbers(self) -> None:
         """Change the numbers and compress the page."""
-        more = time.monotonic() % 1
-        for at, name, number in self._moving:
-            self._lines[at] = f"{name} {float(number) + more!r}\n"
+        offset = time.monotonic() % 1
+        for index, name, number in self._changing_lines:
+            self._lines[index] = f"{name} {float(number) + offset!r}\n"
         compressor = zlib.compressobj(1, wbits=_GZIP)
         body = compressor.compress("".join(self._lines).encode()) + compressor.flush()
         self.answer = _HEAD.format(len(body)).encode() + body
@@ -54,7 +54,7 @@ async def main(port: str, page: Page) -> None:
     """Serve forever."""
     await asyncio.start_server(page.serve, "127.0.0.1", int(port))
     while True:
-        await asyncio.sleep(_SECONDS)
+        await asyncio.sleep(_INTERVAL_SECONDS)
         page.change_numbers()
 
 

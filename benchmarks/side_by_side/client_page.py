@@ -15,11 +15,11 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 from prometheus_client.parser import text_string_to_metric_families
 
-_SECONDS = 1.0
+_INTERVAL_SECONDS = 1.0
 
 
-def registered(page: str, registry: CollectorRegistry) -> list[tuple[Gauge, float]]:
-    """Return a child for each series of the page with its number. Counters become gauges, because their values are set, too."""
+def register_gauges(page: str, registry: CollectorRegistry) -> list[tuple[Gauge, float]]:
+    """Register a gauge for each series of the page, even for counters. Return each gauge with its number."""
     return [
         (child, number)
         for family in text_string_to_metric_families(page)
@@ -36,14 +36,14 @@ def _children(name, help_text, samples, registry) -> Iterator[tuple[Gauge, float
 def main(port: str, page: str) -> None:
     """Serve forever."""
     registry = CollectorRegistry()
-    children = registered(Path(page).read_text(), registry)
+    children = register_gauges(Path(page).read_text(), registry)
     sets = Counter("sets", "How often all gauges were set.", registry=registry)
     start_http_server(int(port), "127.0.0.1", registry)
     while True:
         sets.inc()
         for child, number in children:
             child.set(number + time.monotonic() % 1)
-        time.sleep(_SECONDS)
+        time.sleep(_INTERVAL_SECONDS)
 
 
 if __name__ == "__main__":

@@ -17,13 +17,13 @@ from side_by_side.ours import COMMAND, Checkout
 EMPTY, VERSION, SNAPSHOT = "an empty Python", "telemetry version", "telemetry snapshot, no tool"
 
 
-def command_times(trees: Sequence[Checkout], runs: int, rng: random.Random) -> dict[tuple[str, str], Spread]:
-    """Return the times by command and tree. All runs are in random order. The first of each does not count, because it fills caches."""
+def command_times(checkouts: Sequence[Checkout], runs: int, rng: random.Random) -> dict[tuple[str, str], Spread]:
+    """Return the times by command and checkout. The order is random. The first run of each command fills caches and is ignored."""
     with tempfile.TemporaryDirectory() as nothing:
         commands = {
-            (words, tree.name): (command, tree.environment({"PATH": nothing}))
-            for tree in trees
-            for words, command in ((VERSION, (*COMMAND, "version")), (SNAPSHOT, (*COMMAND, "snapshot")))
+            (name, checkout.name): (command, checkout.environment({"PATH": nothing}))
+            for checkout in checkouts
+            for name, command in ((VERSION, (*COMMAND, "version")), (SNAPSHOT, (*COMMAND, "snapshot")))
         }
         commands[EMPTY, ""] = ((sys.executable, "-c", ""), installed_environment())
         milliseconds: dict[tuple[str, str], list[float]] = {key: [_milliseconds(*commands[key])] for key in commands}

@@ -24,7 +24,7 @@ _START_SECONDS = 60.0
 _END_SECONDS = 10.0
 _LOG_BYTES = 16 << 20
 # More frequent requests would slow down a start, which takes tenths of a second.
-_LOOK_AGAIN_SECONDS = 0.02
+_RETRY_SECONDS = 0.02
 # After this time, polls that are made once a minute have run.
 SETTLE_SECONDS = 5.0
 
@@ -51,14 +51,14 @@ class Contestant:
     # Returns the CPU seconds of the calls in the fake driver.
     driver_seconds: Callable[[], float] | None = None
     # Changes the readings repeatedly while the program runs.
-    move: Callable[[], None] = lambda: None
+    change_readings: Callable[[], None] = lambda: None
     # After this number of scrapes, SIGHUP makes the program read its configuration again. 0 means never.
-    reloads_every: int = 0
+    scrapes_per_reload: int = 0
 
 
 @dataclass(frozen=True)
 class Running:
-    """A serving contestant with its scraper."""
+    """A running contestant with its scraper."""
 
     contestant: Contestant
     process: subprocess.Popen[bytes]
@@ -119,15 +119,15 @@ def _wait_for_page(contestant: Contestant, process: subprocess.Popen[bytes], scr
                 return
         except OSError:  # The server does not listen yet.
             scraper.close()
-        time.sleep(_LOOK_AGAIN_SECONDS)
-    words = " ".join(log.read_text(errors="replace").split())[-300:]
+        time.sleep(_RETRY_SECONDS)
+    last_output = " ".join(log.read_text(errors="replace").split())[-300:]
     raise NotServingError(
-        f"{contestant.name} was not measured: its page has no {contestant.marker.decode()}. Last output: {words}"
+        f"{contestant.name} was not measured: its page has no {contestant.marker.decode()}. Last output: {last_output}"
     )
 
 
-def serving(contestants: Sequence[Contestant]) -> list[Contestant]:
-    """Return the contestants that can serve, and print the reasons for the others. This first start fills caches and is not measured."""
+def working_contestants(contestants: Sequence[Contestant]) -> list[Contestant]:
+    """Start each contestant once to fill caches. Return those that serve, and print why the others do not."""
     return [contestant for contestant in contestants if _serves(contestant)]
 
 
@@ -144,7 +144,7 @@ def _serves(contestant: Contestant) -> bool:
 class Plan:
     """The number of rounds, their seconds, and scrapes per second. Scrapes during the warm-up before each round do not count.
 
-    Prometheus scrapes at the same point of each second for weeks, but each round begins at another one.
+    Prometheus scrapes at a fixed phase of the second for weeks. Each round begins at a different phase.
     """
 
     rounds: int
@@ -153,36 +153,37 @@ class Plan:
     settle: float = SETTLE_SECONDS
 
 
-def together(contestants: Sequence[Contestant], plan: Plan, rng: random.Random) -> dict[str, list[Round]]:
-    """Return the rounds of all contestants at the same time. Each round scrapes them in a random order."""
+def run_together(contestants: Sequence[Contestant], plan: Plan, rng: random.Random) -> dict[str, list[Round]]:
+    """Run all contestants at the same time, and return their rounds. Each round scrapes them in a random order."""
     with ExitStack() as stack:
         all_running = [stack.enter_context(running(contestant)) for contestant in contestants]
         rounds: dict[str, list[Round]] = {contestant.name: [] for contestant in contestants}
         for _ in range(plan.rounds):
-            for name, round_ in watch(rng.sample(all_running, len(all_running)), plan).items():
+            for name, round_ in measure_round(rng.sample(all_running, len(all_running)), plan).items():
                 rounds[name].append(round_)
         return rounds
 
 
-def in_turns(contestants: Sequence[Contestant], plan: Plan, rng: random.Random) -> dict[str, list[Round]]:
-    """Return the rounds of each contestant alone. The order is drawn again for each round, and each round begins with a start."""
+def run_in_turns(contestants: Sequence[Contestant], plan: Plan, rng: random.Random) -> dict[str, list[Round]]:
+    """Run each contestant alone, and return its rounds. Each round starts the contestants again, in a new random order."""
     rounds: dict[str, list[Round]] = {contestant.name: [] for contestant in contestants}
     for _ in range(plan.rounds):
         for contestant in rng.sample(contestants, len(contestants)):
             with running(contestant) as program:
-                (round_,) = watch([program], plan).values()
+                (round_,) = measure_round([program], plan).values()
             rounds[contestant.name].append(replace(round_, started_after=program.started_after))
     return rounds
 
 
-def watch(all_running: Sequence[Running], plan: Plan) -> dict[str, Round]:
-    """Return one round of each contestant. The scrapes of the contestants are spread evenly over the interval."""
-    _scraped(all_running, plan.pace, plan.settle)
+def measure_round(all_running: Sequence[Running], plan: Plan) -> dict[str, Round]:
+    """Measure one round of each contestant. The scrapes of the contestants are spread evenly over the interval."""
+    _scrape_all(all_running, plan.pace, plan.settle)
     before = [
-        (processes.cpu_seconds(program.process.pid), _calls(program), _driver(program)) for program in all_running
+        (processes.cpu_seconds(program.process.pid), _call_count(program), _driver_seconds(program))
+        for program in all_running
     ]
     begin = time.perf_counter()
-    scrapes = _scraped(all_running, plan.pace, plan.seconds)
+    scrapes = _scrape_all(all_running, plan.pace, plan.seconds)
     passed = time.perf_counter() - begin
     return {
         program.contestant.name: Round(
@@ -190,33 +191,33 @@ def watch(all_running: Sequence[Running], plan: Plan) -> dict[str, Round]:
             memory=processes.memory(program.process.pid),
             latencies=tuple(scrape.seconds for scrape in scraped),
             series=scraped[-1].series,
-            wire=scraped[-1].wire,
-            calls=(_calls(program) - calls) / passed if program.contestant.calls else None,
-            driver=(_driver(program) - driver) / passed if program.contestant.driver_seconds else None,
+            wire_bytes=scraped[-1].wire_bytes,
+            calls=(_call_count(program) - calls) / passed if program.contestant.calls else None,
+            driver=(_driver_seconds(program) - driver) / passed if program.contestant.driver_seconds else None,
         )
         for program, (cpu, calls, driver), scraped in zip(all_running, before, scrapes, strict=True)
     }
 
 
-def _driver(program: Running) -> float:
+def _driver_seconds(program: Running) -> float:
     return program.contestant.driver_seconds() if program.contestant.driver_seconds else 0.0
 
 
-def _calls(program: Running) -> int:
+def _call_count(program: Running) -> int:
     return program.contestant.calls() if program.contestant.calls else 0
 
 
-def _scraped(all_running: Sequence[Running], pace: float, seconds: float) -> list[list[Scrape]]:
-    """Return the scrapes of each contestant in this many seconds, at least one."""
+def _scrape_all(all_running: Sequence[Running], pace: float, seconds: float) -> list[list[Scrape]]:
+    """Scrape the contestants for this many seconds, each at least once. Return the scrapes of each contestant."""
     begin = time.perf_counter()
     scrapes: list[list[Scrape]] = [[] for _ in all_running]
     for turn in range(max(1, round(seconds * pace)) * len(all_running)):
-        count, which = divmod(turn, len(all_running))
-        program = all_running[which]
-        program.contestant.move()
+        count, position = divmod(turn, len(all_running))
+        program = all_running[position]
+        program.contestant.change_readings()
         time.sleep(max(0.0, begin + turn / pace / len(all_running) - time.perf_counter()))
-        if program.contestant.reloads_every and count % program.contestant.reloads_every == 0:
+        if program.contestant.scrapes_per_reload and count % program.contestant.scrapes_per_reload == 0:
             program.process.send_signal(signal.SIGHUP)
-        scrapes[which].append(program.scraper.scrape())
+        scrapes[position].append(program.scraper.scrape())
     time.sleep(max(0.0, begin + seconds - time.perf_counter()))
     return scrapes

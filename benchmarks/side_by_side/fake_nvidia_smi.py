@@ -59,7 +59,7 @@ def uuid_of(index: int) -> str:
 
 
 def write_tool(folder: Path, count: int) -> Path:
-    """Write the tool for `count` GPUs into a folder, and return its path."""
+    """Write the tool for `count` GPUs into a folder, and return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [name for name, _, _ in FIELDS]
     headings = [f"{name}{unit}" for name, unit, _ in FIELDS]

@@ -1,4 +1,4 @@
-"""Peers as their users install them, in build/benchmarks. Those that cannot be installed are reported with the reason."""
+"""Installs the peers in build/benchmarks, as their users would. A peer that cannot be installed is reported with the reason."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class MissingPeer:
         return f"{self.name} was not measured: {self.reason}"
 
 
-def from_pypi(package: str, version: str, program: str) -> Path | MissingPeer:
+def install_from_pypi(package: str, version: str, program: str) -> Path | MissingPeer:
     """Install a program into a new virtual environment with the current Python, and return its path."""
     folder = CACHE / f"{package}-{version}-{sys.implementation.cache_tag}"
-    wanted = folder / "bin" / program
-    if not wanted.exists():
+    program_path = folder / "bin" / program
+    if not program_path.exists():
         _announce(package)
-        failed = _failure([sys.executable, "-m", "venv", str(folder)]) or _failure(
+        failure = _failure([sys.executable, "-m", "venv", str(folder)]) or _failure(
             [
                 str(folder / "bin/python"),
                 "-m",
@@ -41,41 +41,41 @@ def from_pypi(package: str, version: str, program: str) -> Path | MissingPeer:
                 f"{package}=={version}",
             ]
         )
-        if failed:
-            return MissingPeer(package, failed)
-    return wanted
+        if failure:
+            return MissingPeer(package, failure)
+    return program_path
 
 
-def from_debian(package: str, program: str) -> Path | MissingPeer:
-    """Return the path of a program of the system. Debian packages are never installed here."""
+def find_program(package: str, program: str) -> Path | MissingPeer:
+    """Return the path of an installed program. Debian packages are never installed here."""
     found = shutil.which(program)
     return Path(found) if found else MissingPeer(package, f"not installed; apt-get install {package}")
 
 
-def from_source(program: str, *words: str) -> Path | MissingPeer:
-    """Return a C program of ours, compiled with these arguments."""
-    wanted = CACHE / program
+def compile_program(program: str, *words: str) -> Path | MissingPeer:
+    """Compile a C program of ours with these arguments, and return its path."""
+    program_path = CACHE / program
     if shutil.which("cc") is None:
         return MissingPeer(program, "there is no cc (gcc libc6-dev zlib1g-dev)")
     CACHE.mkdir(parents=True, exist_ok=True)
-    failed = _failure(["cc", "-O2", "-o", str(wanted), *words])
-    return MissingPeer(program, failed) if failed else wanted
+    failure = _failure(["cc", "-O2", "-o", str(program_path), *words])
+    return MissingPeer(program, failure) if failure else program_path
 
 
-def from_cargo(crate: str, version: str, *, builds: bool) -> Path | MissingPeer:
-    """Return a Rust program. It is built only on request, because that takes many minutes."""
+def install_from_cargo(crate: str, version: str, *, builds: bool) -> Path | MissingPeer:
+    """Return the path of a Rust program. Build it only if `builds` is set, because that takes many minutes."""
     folder = CACHE / f"{crate}-{version}"
-    wanted = folder / "bin" / crate
-    if wanted.exists():
-        return wanted
+    program_path = folder / "bin" / crate
+    if program_path.exists():
+        return program_path
     if not builds:
         return MissingPeer(crate, "it is not built; --build builds it")
     for tool, package in (("cargo", "cargo"), ("protoc", "protobuf-compiler libprotobuf-dev libdrm-dev")):
         if shutil.which(tool) is None:
             return MissingPeer(crate, f"there is no {tool} ({package})")
     _announce(crate)
-    failed = _failure(["cargo", "install", "--quiet", crate, "--version", version, "--root", str(folder)])
-    return MissingPeer(crate, failed) if failed else wanted
+    failure = _failure(["cargo", "install", "--quiet", crate, "--version", version, "--root", str(folder)])
+    return MissingPeer(crate, failure) if failure else program_path
 
 
 def _announce(name: str) -> None:

@@ -31,7 +31,7 @@ ALL_SMI_VERSION = "0.22.0"
 GPUS, DEMO_CARDS = measured.GPUS, 128
 EVERY_SECOND = "[sources.{0}]\ninterval = 1.0\n"
 # This driver returns NOT_SUPPORTED for most calls.
-LITTLE = "wsl"
+LIMITED_PROFILE = "wsl"
 POWER = "accelerator_power_watts"
 _BENCHMARKS = THIS.folder / "benchmarks"
 _LIBRARY = "libnvidia-ml.so.1"
@@ -39,13 +39,13 @@ _LIBRARY = "libnvidia-ml.so.1"
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """The compared trees, this one first, and whether peers are built that take minutes to build."""
+    """The compared checkouts, this one first, and whether peers whose build takes minutes are built."""
 
-    trees: Sequence[Checkout] = (THIS,)
+    checkouts: Sequence[Checkout] = (THIS,)
     builds: bool = False
 
 
-# Returns a node's contestants with files in a folder, including peers that cannot be installed.
+# Yields a node's contestants, whose files are in the folder, and the peers that cannot be installed.
 Contestants = Callable[[Path, BuildOptions], Iterator[Contestant | MissingPeer]]
 
 
@@ -53,17 +53,17 @@ Contestants = Callable[[Path, BuildOptions], Iterator[Contestant | MissingPeer]]
 class Node:
     """A part of the table: its name on the command line, title, contestants, seconds of a round, and scrapes per second."""
 
-    word: str
+    name: str
     title: str
     contestants: Contestants
     seconds: int
     pace: float = 1.0
-    # The seconds of a round in which a contestant runs alone, or 0.
-    alone: int = 0
+    # The seconds of a round in which a contestant runs alone. 0: no such rounds.
+    alone_seconds: int = 0
 
 
 def changing_fake(folder: Path, profile: str, gpus: int = GPUS, costs: str = "") -> FakeNvml:
-    """Return the fake library with that profile's cards, whose values change. Its calls cost what a card's driver takes, or nothing."""
+    """Return the fake library with the profile's cards, whose values change. `costs` names a card whose call durations are simulated."""
     fake = FakeNvml(folder, load_profile(profile).with_gpus(gpus).busy())
     if costs:
         fake.cost(costs)
@@ -76,31 +76,33 @@ def library_environment(fake: FakeNvml) -> dict[str, str]:
 
 
 def _ours_on_nvml(folder: Path, build_options: BuildOptions, profile: str) -> Iterator[Contestant]:
-    for tree in build_options.trees:
-        fake = changing_fake(folder / f"{tree.name} nvml", profile)
+    for checkout in build_options.checkouts:
+        fake = changing_fake(folder / f"{checkout.name} nvml", profile)
         config = EVERY_SECOND.format("nvml")
-        ours = telemetry(folder / tree.name, POWER, config, environment=library_environment(fake), checkout=tree)
+        ours = telemetry(
+            folder / checkout.name, POWER, config, environment=library_environment(fake), checkout=checkout
+        )
         yield replace(ours, calls=fake.calls)
 
 
 def _nvitop(folder: Path, profile: str, costs: str = "") -> Contestant | MissingPeer:
-    program = installs.from_pypi("nvitop-exporter", NVITOP_VERSION, "nvitop-exporter")
+    program = installs.install_from_pypi("nvitop-exporter", NVITOP_VERSION, "nvitop-exporter")
     if isinstance(program, MissingPeer):
         return program
     port, fake = free_port(), changing_fake(folder / "nvitop", profile, costs=costs)
     command = (str(program), "--bind-address", "127.0.0.1", "--port", str(port), "--interval", "1.0")
     environment = installed_environment(library_environment(fake))
     return Contestant(
-        NVITOP, command, port, b"gpu_", environment, calls=fake.calls, driver_seconds=_driver(fake, costs)
+        NVITOP, command, port, b"gpu_", environment, calls=fake.calls, driver_seconds=_driver_seconds(fake, costs)
     )
 
 
-def _driver(fake: FakeNvml, costs: str) -> Callable[[], float] | None:
+def _driver_seconds(fake: FakeNvml, costs: str) -> Callable[[], float] | None:
     return fake.driver_seconds if costs else None
 
 
 def _all_smi(folder: Path, build_options: BuildOptions) -> Contestant | MissingPeer:
-    program = installs.from_cargo("all-smi", ALL_SMI_VERSION, builds=build_options.builds)
+    program = installs.install_from_cargo("all-smi", ALL_SMI_VERSION, builds=build_options.builds)
     if isinstance(program, MissingPeer):
         return program
     fake, port = changing_fake(folder / "all-smi", "h100"), free_port()
@@ -113,14 +115,14 @@ def _all_smi(folder: Path, build_options: BuildOptions) -> Contestant | MissingP
 
 
 def _servers_of(page: Path, folder: Path) -> Iterator[Contestant | MissingPeer]:
-    """Yield two servers of a page of ours that read no device, and one that reads the library without our checks."""
+    """Yield servers of a page of ours: two that read no device, and one that reads the library without our checks."""
     environment = installed_environment({"PYTHONPATH": str(_BENCHMARKS)})
     for name, module, marker in ((CLIENT, "client_page", b"sets_total"), (ASYNCIO, "bare_page", POWER.encode())):
         port = free_port()
         command = (sys.executable, "-m", f"side_by_side.{module}", str(port), str(page))
         yield Contestant(name, command, port, marker, environment)
     types = THIS.folder / "tests" / "nvml_fake"
-    program = installs.from_source("floor", "-I", str(types), str(_BENCHMARKS / "floor.c"), "-ldl", "-lz")
+    program = installs.compile_program("floor", "-I", str(types), str(_BENCHMARKS / "floor.c"), "-ldl", "-lz")
     if isinstance(program, MissingPeer):
         yield program
         return
@@ -130,7 +132,7 @@ def _servers_of(page: Path, folder: Path) -> Iterator[Contestant | MissingPeer]:
 
 
 def _node_exporter() -> Contestant | MissingPeer:
-    program = installs.from_debian("prometheus-node-exporter", "prometheus-node-exporter")
+    program = installs.find_program("prometheus-node-exporter", "prometheus-node-exporter")
     if isinstance(program, MissingPeer):
         return program
     port = free_port()
@@ -154,34 +156,34 @@ def nvidia(folder: Path, build_options: BuildOptions) -> Iterator[Contestant | M
 
 def with_few_readings(folder: Path, build_options: BuildOptions) -> Iterator[Contestant | MissingPeer]:
     """Yield the contestants on a driver that returns NOT_SUPPORTED for most calls."""
-    yield from _ours_on_nvml(folder, build_options, LITTLE)
-    yield _nvitop(folder, LITTLE)
+    yield from _ours_on_nvml(folder, build_options, LIMITED_PROFILE)
+    yield _nvitop(folder, LIMITED_PROFILE)
 
 
 def with_costs(card: str, folder: Path, build_options: BuildOptions) -> Iterator[Contestant | MissingPeer]:
-    """Yield the contestants on a driver whose calls cost what that card's take. Each program has its default settings."""
-    for tree in build_options.trees:
-        fake = changing_fake(folder / f"{tree.name} nvml", "h100", costs=card)
-        ours = telemetry(folder / tree.name, POWER, environment=library_environment(fake), checkout=tree)
+    """Yield the contestants, with default settings, on a driver whose calls take as long as those of the card `card`."""
+    for checkout in build_options.checkouts:
+        fake = changing_fake(folder / f"{checkout.name} nvml", "h100", costs=card)
+        ours = telemetry(folder / checkout.name, POWER, environment=library_environment(fake), checkout=checkout)
         yield replace(ours, calls=fake.calls, driver_seconds=fake.driver_seconds)
     yield _nvitop(folder, "h100", card)
 
 
 def demo(cards: int, folder: Path, build_options: BuildOptions) -> Iterator[Contestant]:
     """Yield the daemons with simulated cards. Our CPU time includes the simulation."""
-    for tree in build_options.trees:
+    for checkout in build_options.checkouts:
         flags = ("--demo", f"{cards}xnvidia")
-        yield telemetry(folder / tree.name, POWER, EVERY_SECOND.format("nvml"), flags, checkout=tree)
+        yield telemetry(folder / checkout.name, POWER, EVERY_SECOND.format("nvml"), flags, checkout=checkout)
 
 
 def amd(folder: Path, build_options: BuildOptions) -> Iterator[Contestant]:
     """Yield the contestants on eight Instinct cards: a tree of files with changing sensors."""
-    for tree in build_options.trees:
-        root = folder / f"{tree.name} host"
+    for checkout in build_options.checkouts:
+        root = folder / f"{checkout.name} host"
         cards = [_card(root, number) for number in range(GPUS)]
         config = f'{EVERY_SECOND.format("amdgpu-sysfs")}path = "{root}"\n'
-        ours = telemetry(folder / tree.name, POWER, config, environment=_no_tools(folder), checkout=tree)
-        yield replace(ours, move=_moving(cards))
+        ours = telemetry(folder / checkout.name, POWER, config, environment=_no_tools(folder), checkout=checkout)
+        yield replace(ours, change_readings=_reading_changer(cards))
 
 
 def _card(root: Path, number: int) -> Path:
@@ -189,7 +191,7 @@ def _card(root: Path, number: int) -> Path:
     return Sysfs(root).card(bus, {**mi210(), "unique_id": f"a1b2c3d4e5f607{number:02x}"})
 
 
-def _moving(cards: Sequence[Path]) -> Callable[[], None]:
+def _reading_changer(cards: Sequence[Path]) -> Callable[[], None]:
     """Return a function that changes temperature, power and utilization of each card with every call."""
     turns = itertools.count()
 
@@ -206,13 +208,15 @@ def _moving(cards: Sequence[Path]) -> Callable[[], None]:
 
 def mixed(folder: Path, build_options: BuildOptions) -> Iterator[Contestant]:
     """Yield the daemons with cards of eleven vendors: nine tools (scripts that print), the library, and the files."""
-    for tree in build_options.trees:
-        node = MixedNode(folder / f"{tree.name} node")
+    for checkout in build_options.checkouts:
+        node = MixedNode(folder / f"{checkout.name} node")
         config = node.config.replace("interval = 0.5", "interval = 1.0")
-        yield telemetry(folder / tree.name, POWER, config, environment=_needed(node.environment), checkout=tree)
+        yield telemetry(
+            folder / checkout.name, POWER, config, environment=_search_paths(node.environment), checkout=checkout
+        )
 
 
-def _needed(environment: dict[str, str]) -> dict[str, str]:
+def _search_paths(environment: dict[str, str]) -> dict[str, str]:
     return {name: environment[name] for name in ("PATH", "LD_LIBRARY_PATH")}
 
 
@@ -225,25 +229,27 @@ def _no_tools(folder: Path) -> dict[str, str]:
 
 def idle(folder: Path, build_options: BuildOptions) -> Iterator[Contestant]:
     """Yield the contestants on a node without card, tool and driver, with default settings."""
-    for tree in build_options.trees:
-        yield telemetry(folder / tree.name, "telemetry_build_info", environment=_no_tools(folder), checkout=tree)
+    for checkout in build_options.checkouts:
+        yield telemetry(
+            folder / checkout.name, "telemetry_build_info", environment=_no_tools(folder), checkout=checkout
+        )
 
 
 def with_disturbances(folder: Path, build_options: BuildOptions) -> Iterator[Contestant]:
     """Yield the contestants on eight H100, while one tool hangs at every poll and the configuration is read again every two seconds."""
     tools = ToolFolder(folder / "tools")
     tools.hangs("ixsmi")
-    for tree in build_options.trees:
-        fake = changing_fake(folder / f"{tree.name} nvml", "h100")
+    for checkout in build_options.checkouts:
+        fake = changing_fake(folder / f"{checkout.name} nvml", "h100")
         config = EVERY_SECOND.format("nvml") + EVERY_SECOND.format("ixsmi") + 'mode = "always"\ndeadline = 0.9\n'
         environment = {**library_environment(fake), "PATH": tools.search_path}
-        ours = telemetry(folder / tree.name, POWER, config, environment=environment, checkout=tree)
-        yield replace(ours, reloads_every=2 * DISTURBED_PACE)
+        ours = telemetry(folder / checkout.name, POWER, config, environment=environment, checkout=checkout)
+        yield replace(ours, scrapes_per_reload=2 * DISTURBED_PACE)
 
 
 DISTURBED_PACE = 5
 NODES = (
-    Node("nvidia", f"{GPUS} × H100 through NVML", nvidia, seconds=45, alone=12),
+    Node("nvidia", f"{GPUS} × H100 through NVML", nvidia, seconds=45, alone_seconds=12),
     Node(
         "h200",
         f"{GPUS} GPUs with the costs of an H200, defaults, scraped every 15 s",

@@ -16,7 +16,7 @@ class Extent:
     polls: int
 
     def seconds(self, wanted: int) -> int:
-        """Return the seconds of a round, at most the limit."""
+        """Return the wanted seconds of a round, but at most `max_seconds`."""
         return min(wanted, self.max_seconds)
 
 
@@ -24,7 +24,7 @@ THOROUGH = Extent(rounds=3, max_seconds=60, starts=9, polls=60)
 QUICK = Extent(rounds=1, max_seconds=8, starts=2, polls=10)
 
 
-def extent(description: str) -> Extent:
+def parse_extent(description: str) -> Extent:
     """Return the extent from the command line: quick with `--quick`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="one short round, for a first look")

@@ -1,4 +1,4 @@
-"""Our daemon as a contestant, and our commands, from this checkout or from another one."""
+"""Our daemon as a contestant, from this checkout or from another checkout."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Checkout:
     folder: Path
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return an environment in which Python finds the packages of this tree before installed ones."""
+        """Return an environment in which Python finds the packages of this checkout before installed ones."""
         paths = os.pathsep.join(str(self.folder / package) for package in _PACKAGES)
         return installed_environment({"PYTHONPATH": paths, **(more or {})})
 
@@ -44,7 +44,7 @@ def telemetry(
     environment: Mapping[str, str] | None = None,
     checkout: Checkout = THIS,
 ) -> Contestant:
-    """Return `telemetry serve` with its own files. `config` ends with tables; the metric `marker` shows that the daemon is up."""
+    """Return `telemetry serve` with its own files, ready once its page has the metric `marker`. `config` follows the table [web]."""
     port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "telemetry.toml"

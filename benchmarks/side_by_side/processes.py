@@ -16,9 +16,9 @@ _GONE = (FileNotFoundError, ProcessLookupError)
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Resident memory in MiB: of the main process, and of all. `pss` divides shared pages among the processes that share them."""
+    """Resident memory in MiB, of the main process and of all. `pss` divides shared pages among the processes that share them."""
 
-    first: float
+    main_rss: float
     rss: float
     pss: float
 
@@ -37,7 +37,7 @@ def cpu_seconds(pid: int) -> float:
     return sum(map(_own_seconds, tree(pid)))
 
 
-def split_seconds(pid: int) -> tuple[float, float]:
+def user_and_system_seconds(pid: int) -> tuple[float, float]:
     """Return the user and the system time of the process and its children, in ticks of 10 ms."""
     user = system = 0.0
     for descendant in tree(pid):
@@ -58,15 +58,15 @@ def _own_seconds(pid: int) -> float:
 
 
 def _cpu_clock(pid: int) -> int:
-    """Return the ID of a process's CPU clock, which counts nanoseconds (clock_getcpuclockid); stat counts ticks of 10 ms."""
-    scheduled = 2
-    return (~pid << 3) | scheduled
+    """Return the ID of the process's CPU clock (clock_getcpuclockid). It counts nanoseconds, but stat counts ticks of 10 ms."""
+    clock_kind = 2  # CPUCLOCK_SCHED
+    return (~pid << 3) | clock_kind
 
 
 def memory(pid: int) -> Memory:
-    """Return the current memory."""
-    rolled = [_rollup(member) for member in tree(pid)]
-    rss, pss = ([rollup.get(name, 0) / 1024 for rollup in rolled] for name in ("Rss", "Pss"))
+    """Return the current memory of the process and its children."""
+    rollups = [_rollup(member) for member in tree(pid)]
+    rss, pss = ([rollup.get(name, 0) / 1024 for rollup in rollups] for name in ("Rss", "Pss"))
     return Memory(rss[0], sum(rss), sum(pss))
 
 

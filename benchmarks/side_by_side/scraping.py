@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_PATIENCE_SECONDS = 30.0
+_TIMEOUT_SECONDS = 30.0
 HEADERS = {
     "Accept": "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
     "Accept-Encoding": "gzip",
@@ -21,7 +21,7 @@ class Scrape:
     """A response: seconds from the request to its last byte, the bytes on the wire, and the page."""
 
     seconds: float
-    wire: int
+    wire_bytes: int
     page: bytes
 
     @property
@@ -35,7 +35,7 @@ class Scraper:
 
     def __init__(self, port: int, path: str = "/metrics") -> None:
         self._path = path
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE_SECONDS)
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS)
 
     def scrape(self) -> Scrape:
         """Return the current page. Raise OSError if no server listens."""

@@ -33,8 +33,8 @@ def machine() -> str:
         if line.startswith("model name")
     ]
     arguments = sysconfig.get_config_var("CONFIG_ARGS") or ""
-    ways = (("--enable-optimizations", "PGO"), ("--with-lto", "LTO"))
-    build = ", ".join(f"{'with' if flag in arguments else 'without'} {words}" for flag, words in ways)
+    build_options = (("--enable-optimizations", "PGO"), ("--with-lto", "LTO"))
+    build = ", ".join(f"{'with' if flag in arguments else 'without'} {words}" for flag, words in build_options)
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     return (
         f"{cores} × {models[0] if models else platform.machine()}, Linux {platform.release()}, load average {load:.1f} before the run. "

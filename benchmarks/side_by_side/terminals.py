@@ -1,4 +1,4 @@
-"""Interactive programs in a terminal of 160 × 50: their cost until the first screen, and for each second after it."""
+"""Runs interactive programs in a terminal of 160 × 50, and measures the cost of the first screen and of each second after it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from side_by_side import processes
 COLUMNS, ROWS = 160, 50
 _START_SECONDS = 30.0
 _END_SECONDS = 5.0
-_LOOK_AGAIN_SECONDS = 0.01
+_RETRY_SECONDS = 0.01
 
 
 class NoScreenError(Exception):
@@ -40,7 +40,7 @@ class Screen:
         while marker not in self.printed:
             if time.perf_counter() > until:
                 raise NoScreenError(f"The screen never showed {marker.decode()}: {bytes(self.printed[-300:])!r}")
-            time.sleep(_LOOK_AGAIN_SECONDS)
+            time.sleep(_RETRY_SECONDS)
         return processes.cpu_seconds(self.pid)
 
     def watch(self, seconds: float) -> tuple[float, float]:
@@ -82,7 +82,7 @@ def _end(pid: int) -> None:
     while os.waitpid(pid, os.WNOHANG)[0] == 0:
         if time.perf_counter() > until:  # The program ignored the request to end and is killed.
             os.kill(pid, signal.SIGKILL)
-        time.sleep(_LOOK_AGAIN_SECONDS)
+        time.sleep(_RETRY_SECONDS)
     for child in children:
         with contextlib.suppress(ProcessLookupError):  # The process ended with its parent.
             os.kill(child, signal.SIGKILL)

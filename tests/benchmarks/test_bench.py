@@ -74,10 +74,10 @@ def test_the_middle_of_the_rounds_and_the_99th_percentile_of_all_scrapes() -> No
     rounds = [replace(ROUND, cpu=cpu, latencies=(cpu,) * 50) for cpu in (0.03, 0.01, 0.02)]
     found = spread(measured.CPU, rounds)
     assert found is not None
-    assert (found.middle, found.least, found.most) == (20.0, 10.0, 30.0)
+    assert (found.median, found.low, found.high) == (20.0, 10.0, 30.0)
     slowest = spread(measured.P99, rounds)
     assert slowest is not None
-    assert (slowest.middle, slowest.least) == (30.0, 10.0)
+    assert (slowest.median, slowest.low) == (30.0, 10.0)
     assert spread(measured.START, rounds) is None
 
 
