@@ -51,13 +51,11 @@ _FOLDER = {folder!r}
 _seen = set()
 _test = ""
 
-
 def during(test):
     global _test
     _test = test
     with open(f"{{_FOLDER}}/current.{{os.getpid()}}", "w") as file:
         file.write(test)
-
 
 def _test_of_ancestors():
     pid = os.getpid()
@@ -73,7 +71,6 @@ def _test_of_ancestors():
         except OSError:
             break
     return "?"
-
 
 def reach(number):
     global _test

@@ -49,7 +49,6 @@ class Agent:
     command: str
 
     def arguments(self, config: Path, folder: Path, store: str) -> list[str]:
-        """Return the command-line arguments of the agent."""
         if self.command == "vmagent":
             queue = ["-remoteWrite.tmpDataPath=" + str(folder), f"-remoteWrite.url=http://{store}/api/v1/write"]
             return [f"-promscrape.config={config}", f"-httpListenAddr={free_address()}", *queue, *QUEUE_FLAGS]
@@ -91,12 +90,10 @@ def bytes_per_scrape(agent: Agent, targets: Sequence[str], scrapes: int, folder:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Return the bytes in a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def table_row(kind: str, agent: Agent, series: float, scrape_bytes: float) -> list[str]:
-    """Return a row of the table."""
     bytes_per_day = scrape_bytes * DAY_SECONDS / STEP_SECONDS
     cells = [
         f"{series:,.0f}",

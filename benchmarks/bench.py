@@ -51,7 +51,6 @@ def main() -> None:
 
 
 def run(parts: Sequence[str], build_options: BuildOptions, extent: Extent, rng: random.Random) -> Results:
-    """Return the results of these parts."""
     at_once, alone = {}, {}
     for node in NODES:
         if node.name not in parts:
@@ -92,7 +91,6 @@ def contestants_on(node: Node, folder: Path, build_options: BuildOptions) -> lis
 
 
 def arguments() -> argparse.Namespace:
-    """Return the parsed command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words = [*(node.name for node in NODES), COMMANDS]
     parser.add_argument("--quick", action="store_true", help="one short round, for a first look")

@@ -38,7 +38,6 @@ _SPEED = 100
 
 
 def main() -> None:
-    """Print the tables."""
     quick = parse_extent(__doc__ or "") == QUICK
     tables.print_machine()
     rows = [recorder_row(cards) for cards in ((8,) if quick else (8, 16, 64, 128))]

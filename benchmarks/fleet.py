@@ -56,7 +56,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def measure(load: Load, servers: Sequence[type[Server]], block_pages: int, folder: Path) -> None:
-    """Measure all servers and print the results."""
     rows = series.vendor_series()
     print(f"{report.machine()}\n\n{series.series_table(rows)}")
     outcomes: dict[str, ServerCost] = {}

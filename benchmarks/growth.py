@@ -50,7 +50,6 @@ class Stages:
 
 
 def main() -> None:
-    """Print the tables."""
     limits = parse_extent(__doc__ or "")
     tables.print_machine()
     for varied_part, loads in LOADS_BY_VARIED_PART.items():
@@ -64,7 +63,6 @@ def main() -> None:
 
 
 def growth_row(varied_part: str, load: Load, count: int) -> list[str]:
-    """Return the table row of a node with this load."""
     varied = {"devices": load.devices, "readings of each device": load.readings}.get(varied_part, load.sources)
     stages = measured(load, count)
     times = (stages.put, stages.snapshot, stages.render, stages.compress)

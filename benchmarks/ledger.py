@@ -38,7 +38,6 @@ _READINGS = {
 
 
 def main() -> None:
-    """Print the tables."""
     cards = (8, 128) if parse_extent(__doc__ or "") == QUICK else (8, 16, 128)
     tables.print_machine()
     tables.print_table(
@@ -68,18 +67,15 @@ class Durations:
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
     def measure(self, kind: str, work: Callable[[], object]) -> None:
-        """Do the work and record its duration."""
         begun = time.perf_counter()
         work()
         self.seconds.setdefault(kind, []).append(time.perf_counter() - begun)
 
     def median(self, kind: str) -> float:
-        """Return the median duration."""
         return sorted(self.seconds[kind])[len(self.seconds[kind]) // 2]
 
 
 def row(cards: int) -> Sequence[str]:
-    """Return the table row for a number of cards."""
     devices = [shared_card(number) for number in range(cards)]
     ledger = Ledger("bench")
     alone, billed, durations = Accumulator(), Accumulator(ledger=ledger), Durations()
@@ -114,7 +110,6 @@ def row(cards: int) -> Sequence[str]:
 
 
 def shared_card(number: int) -> MergedDevice:
-    """Return a card that two jobs share."""
     readings = tuple(MergedReading(metric, "", value, "nvml") for metric, value in _READINGS.items())
     jobs = [Owner("job", str(name), job_id=str(name), user="user") for name in (number, number + 1)]
     allocations = tuple(Allocation(job, 0.5, "equal", is_allocated=True, is_used=True) for job in jobs)

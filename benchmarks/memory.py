@@ -50,7 +50,6 @@ _FIRST_POLLS = 100
 
 
 def main() -> None:
-    """Print the tables."""
     limits = parse_extent(__doc__ or "")
     tables.print_machine()
     print_polls(1_000 if limits == QUICK else 10_000)

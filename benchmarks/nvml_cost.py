@@ -100,7 +100,6 @@ def quantile(numbers, part):
 
 
 def device_call(name, handle, *arguments):
-    """Return a function that makes the call once."""
     function = getattr(pynvml, f"nvmlDeviceGet{name}", None)
 
     def call_once():
@@ -170,7 +169,6 @@ def measure(measured, seconds, rounds):
 
 
 def build_document(handle, measured, usage):
-    """Return the content of the JSON file."""
     return {
         "schema": "telemetry.nvml_cost/1",
         "gpu": pynvml.nvmlDeviceGetName(handle),

@@ -96,7 +96,6 @@ def main() -> int:
 
 
 def arguments() -> Options:
-    """Return the parsed command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="folder of the results (default: a new folder in tests/nvml)")
     parser.add_argument("--seconds", type=float, default=60.0, help="duration of each long part")
@@ -119,7 +118,6 @@ def folder_name() -> Path:
 
 
 def measure_calls(options: Options) -> str:
-    """Return a table of the cost of NVML's calls."""
     command = [sys.executable, str(_HERE / "nvml_cost.py"), "--seconds", str(options.seconds)]
     done = subprocess.run(
         [*command, "--json", str(options.out / "nvml-cost.json")], capture_output=True, text=True, check=True

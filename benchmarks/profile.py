@@ -28,7 +28,6 @@ _OPERATORS = ("mm", "add", "copy_", "empty", "view", "t")
 
 
 def main() -> None:
-    """Print the table."""
     sizes = (20,) if parse_extent(__doc__ or "") == QUICK else (100, 500)
     tables.print_machine()
     with tempfile.TemporaryDirectory() as folder:
@@ -101,7 +100,6 @@ def _trace_pieces(size: int) -> Iterator[str]:
 
 
 def _launch_events(number: int) -> Iterator[str]:
-    """Yield the events of one kernel launch."""
     time_us = _BEGIN + 40 * number
     if number % _LAUNCHES_PER_STEP == 0:
         yield _event(

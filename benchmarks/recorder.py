@@ -26,7 +26,6 @@ ROUNDS, QUICK_ROUNDS = 5, 2
 
 
 def step() -> int:
-    """Work for some milliseconds."""
     return sum(number * number for number in range(WORK))
 
 

@@ -41,7 +41,6 @@ def best_milliseconds(work: Callable[[Snapshot], object], devices: int) -> float
 
 
 def measure(devices: int) -> None:
-    """Print a row for a node of this size."""
     renderer = Renderer()
     snapshot = snapshots.big_snapshot(devices, READINGS_EACH, ROUNDS)
     page = renderer.text(snapshot)
@@ -80,7 +79,6 @@ def measure_peer(cards: int) -> None:
 
 
 def main() -> None:
-    """Print the table."""
     print(
         "CPU milliseconds, the best of", ROUNDS, "rounds; 'first' is a renderer's first page, 'ratio' theirs to ours."
     )

@@ -65,7 +65,6 @@ CASES: Mapping[str, tuple[str, Write | None]] = {
 
 
 def main() -> None:
-    """Print the table."""
     limits = parse_extent(__doc__ or "")
     tables.print_machine()
     rows = [[case, *measured(config, write, limits)] for case, (config, write) in CASES.items()]
@@ -73,7 +72,6 @@ def main() -> None:
 
 
 def measured(config: str, write: Write | None, limits: Extent) -> list[str]:
-    """Return the medians of the rounds."""
     rounds = [one_round(config, write, limits.seconds(30)) for _ in range(limits.rounds)]
     return [tables.number(statistics.median(column)) for column in zip(*rounds, strict=True)]
 

@@ -37,7 +37,6 @@ _PAGES = 32
 
 
 def main() -> None:
-    """Print the tables."""
     limits = parse_extent(__doc__ or "")
     tables.print_machine()
     print()

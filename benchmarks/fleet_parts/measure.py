@@ -92,7 +92,6 @@ def running_fleet(script: Path, load: Load, folder: Path) -> Iterator[Sequence[s
 
 
 def read_targets(file: Path) -> list[str]:
-    """Return the targets of a file for file_sd."""
     groups = json.loads(file.read_text("utf-8"))
     return [target for group in groups for target in group["targets"]]
 

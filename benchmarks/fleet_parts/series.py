@@ -46,13 +46,11 @@ def _series_of(kind: str) -> int:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a Markdown table."""
     cells = [headings, ["---"] * len(headings), *([str(cell) for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
 
 def series_table(rows: Sequence[VendorSeries]) -> str:
-    """Return a table with a row for each vendor."""
     headings = [
         "vendor",
         "series per card",

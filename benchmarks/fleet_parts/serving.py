@@ -20,7 +20,6 @@ _MAX_HEAD_LENGTH = 16384
 
 
 def address(number: int) -> str:
-    """Return the loopback address of a node, counted from 0."""
     return f"127.1.{number // _NODES_PER_NET}.{number % _NODES_PER_NET + 1}"
 
 

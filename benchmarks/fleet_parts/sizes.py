@@ -38,7 +38,6 @@ class Cost:
         return samples_per_second * self.cpu_per_million / 1e6 + self.rules(MANY_CARDS)
 
     def disk_per_day(self, samples_per_second: float) -> str:
-        """Return the disk space per day for samples per second."""
         return f"{samples_per_second * DAY_SECONDS * self.disk_per_sample / 1e9:.2f} GB"
 
 
@@ -54,7 +53,6 @@ SERVERS = (
     Server("Prometheus with our rules", Cost(8000, 1.9, 0.67e-3, 3.0, 2.6e-3)),
     Server("VictoriaMetrics", Cost(2500, 2.5, 0.0, 1.5)),
 )
-
 
 # benchmarks/agents.py measured these maxima per unsent sample.
 QUEUED_BYTES_PER_SAMPLE = {"Prometheus": 5.1, "vmagent": 19.2}
@@ -86,7 +84,6 @@ def size_tables(rows: Sequence[VendorSeries]) -> str:
 
 
 def planning_table() -> str:
-    """Return a table of the planning figures."""
     headings = ["server", "memory per series", "disk per sample", "CPU per million samples", "CPU for rules, per card"]
     return table(headings, [_planning_row(server.title, server.plan) for server in SERVERS])
 

@@ -51,7 +51,6 @@ class Page:
 
 
 async def main(port: str, page: Page) -> None:
-    """Serve forever."""
     await asyncio.start_server(page.serve, "127.0.0.1", int(port))
     while True:
         await asyncio.sleep(_INTERVAL_SECONDS)

@@ -34,7 +34,6 @@ def _children(name, help_text, samples, registry) -> Iterator[tuple[Gauge, float
 
 
 def main(port: str, page: str) -> None:
-    """Serve forever."""
     registry = CollectorRegistry()
     children = register_gauges(Path(page).read_text(), registry)
     sets = Counter("sets", "How often all gauges were set.", registry=registry)

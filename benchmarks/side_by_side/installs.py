@@ -31,15 +31,7 @@ def install_from_pypi(package: str, version: str, program: str) -> Path | Missin
     if not program_path.exists():
         _announce(package)
         failure = _failure([sys.executable, "-m", "venv", str(folder)]) or _failure(
-            [
-                str(folder / "bin/python"),
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--disable-pip-version-check",
-                f"{package}=={version}",
-            ]
+            [str(folder / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", f"{package}=={version}"]
         )
         if failure:
             return MissingPeer(package, failure)

@@ -221,7 +221,6 @@ def _search_paths(environment: dict[str, str]) -> dict[str, str]:
 
 
 def _no_tools(folder: Path) -> dict[str, str]:
-    """Return a PATH without any program."""
     empty = folder / "no tools"
     empty.mkdir(exist_ok=True)
     return {"PATH": str(empty)}

@@ -31,7 +31,6 @@ class Checkout:
 
 THIS = Checkout(NAME, Path(__file__).resolve().parents[2])
 
-
 # The demo shows owners and steps by default, which a daemon does not.
 _PLAIN_DEMO = {"TELEMETRY_ATTRIBUTION_ENABLED": "false", "TELEMETRY_STEPS_ENABLED": "false"}
 

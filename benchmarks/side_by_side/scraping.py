@@ -57,7 +57,6 @@ class Scraper:
         return answer, answer.read()
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
 

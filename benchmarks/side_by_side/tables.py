@@ -10,7 +10,6 @@ from pathlib import Path
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table with aligned columns."""
     texts = [[str(cell) for cell in row] for row in (headings, *rows)]
     widths = [max(len(row[column]) for row in texts) for column in range(len(headings))]
     lines = [
@@ -21,7 +20,6 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table."""
     print(table(headings, rows), flush=True)
 
 
@@ -48,5 +46,4 @@ def number(value: float) -> str:
 
 
 def print_machine() -> None:
-    """Print a description of the machine."""
     print(f"Measured on {machine()}", flush=True)

@@ -23,7 +23,6 @@ from telemetry_grafana.dashboards.query import card_queries, not_reported_query,
 # Most sources read traffic every minute and errors every five minutes.
 _TRAFFIC_STEP, _ERRORS_STEP = "2m", "5m"
 
-
 _LINKS = (
     line_panel(
         "PCIe traffic",
@@ -89,7 +88,6 @@ _LINKS_UP = states_panel(
     {"0": ("down", RED), "1": ("up", GREEN)},
     *card_queries(("accelerator_link_up{$cards}", "link {{link}}")),
 ).with_size(height=11)
-
 
 _WORK = (
     line_panel(
@@ -201,7 +199,6 @@ _UNITS = (
     ),
 )
 
-
 _ACTION = 'accelerator_recovery_action{$cards,action!="none"}'
 
 CARD = Page(
@@ -211,12 +208,7 @@ CARD = Page(
     preselected=frozenset({"node", "vendor", "device"}),
     sections={
         "Now": (
-            word_panel(
-                "State",
-                shared.STATES_TEXT,
-                shared.CARD_STATES,
-                f"min({shared.CARD_STATE})",
-            ),
+            word_panel("State", shared.STATES_TEXT, shared.CARD_STATES, f"min({shared.CARD_STATE})"),
             numbers_panel(
                 "Readings",
                 "Temperature: the hottest sensor other than memory and board. Utilization: share of time in which the card was "
@@ -225,12 +217,7 @@ CARD = Page(
                 Figure("Temperature", "max(accelerator:temperature_celsius{$cards})", "celsius", shared.HEAT_STEPS),
                 Figure("Power", "max(accelerator_power_watts{$cards})", "watt"),
                 Figure("Power limit", "max(accelerator_power_cap_watts{$cards})", "watt"),
-                Figure(
-                    "Memory in use",
-                    "max(accelerator_memory_used_ratio{$cards})",
-                    "percentunit",
-                    rising(0.95),
-                ),
+                Figure("Memory in use", "max(accelerator_memory_used_ratio{$cards})", "percentunit", rising(0.95)),
                 Figure("Utilization", "max(accelerator_utilization_ratio{$cards})", "percentunit"),
                 Figure("Clock", 'max(accelerator_clock_hertz{$cards,domain=~"graphics|sm"})', "hertz"),
                 Figure("Processes", "max(accelerator_processes{$cards})"),

@@ -73,7 +73,6 @@ _PARTITIONS = card_table(
     sort=("instance", "device"),
 ).with_empty_text("no card is divided")
 
-
 NODE = Page(
     uid="telemetry-node",
     title="Accelerators: node",

@@ -322,11 +322,7 @@ class Column:
 
 
 def card_table(
-    title: str,
-    description: str,
-    labels: Sequence[str],
-    columns: Sequence[Column],
-    sort: Sequence[str] = (),
+    title: str, description: str, labels: Sequence[str], columns: Sequence[Column], sort: Sequence[str] = ()
 ) -> Panel:
     """Return a table with links to the cards. A leading minus in `sort` means descending order."""
     names = _value_names(columns)

@@ -125,7 +125,6 @@ FAILING_SOURCES = number_panel(
 POWER = Figure("Power", "sum(accelerator_power_watts{$cards})", "watt")
 ENERGY = Figure("Energy", "sum(increase(accelerator_energy_estimated_joules_total{$cards}[$__range])) / 3600", "watth")
 
-
 EVENTS_TEXT = (
     "Open events by code (NVIDIA: Xid). An event stays open until the card is reset, its driver is reloaded, or the node is "
     "rebooted. Only some drivers report events."

@@ -33,7 +33,6 @@ _FURTHEST = " or ".join(
 # A chart shows at most this many cards on each side of the median, or at most this many nodes.
 _MAX_ROWS = 10
 
-
 _SCORES = card_table(
     "Scores",
     "Distance from the peers' median, in robust standard deviations. Scores beyond 5 or -5 are "

@@ -24,22 +24,14 @@ from telemetry_grafana.dashboards.query import (
     top_series_query,
 )
 from telemetry_grafana.promql import CARD
-from telemetry_grafana.rules.recording import (
-    FLOPS,
-    FLOPS_CEILING,
-    INTENSITY,
-    LOST_RATIO,
-    MEMORY_TRAFFIC,
-    PEAK_FLOPS_RATIO,
-    STEP_RATE,
-)
+from telemetry_grafana.rules.recording import CEILING, FLOPS, INTENSITY, LOST_RATIO, PEAK_RATIO, STEP_RATE, TRAFFIC
 
 _ON_CARD = f"on ({CARD})"
 _MAX_SERIES = 8
 _ESTIMATE = "Estimated as active cycles of the matrix units × FLOP per cycle × current clock, as if all work had the data type of the label."
 _PEAK_MEMORY = "accelerator_peak_memory_bytes_per_second{$cards}"
-_ROOF = f"({INTENSITY}{{$cards}} * {_ON_CARD} group_left () {_PEAK_MEMORY} < {FLOPS_CEILING}{{$cards}} or {FLOPS_CEILING}{{$cards}} and {INTENSITY}{{$cards}})"
-_RIDGE = f"{FLOPS_CEILING}{{$cards}} / {_ON_CARD} group_left () {_PEAK_MEMORY}"
+_ROOF = f"({INTENSITY}{{$cards}} * {_ON_CARD} group_left () {_PEAK_MEMORY} < {CEILING}{{$cards}} or {CEILING}{{$cards}} and {INTENSITY}{{$cards}})"
+_RIDGE = f"{CEILING}{{$cards}} / {_ON_CARD} group_left () {_PEAK_MEMORY}"
 # Ranks on the same card share the card's power equally.
 _JOB_LABELS = "cluster, job, job_id"
 _RANKS_OF_CARD = f"count by ({CARD}) ({STEP_RATE}{{$nodes}})"
@@ -64,15 +56,14 @@ _ROOFLINES = card_table(
     (
         Column("FLOP/s", f"max {_BY_CARD_AND_DTYPE} ({FLOPS}{{$cards}})", "flops", decimals=1),
         Column("roof here", f"max {_BY_CARD_AND_DTYPE} ({_ROOF})", "flops", decimals=1),
-        Column("ceiling now", f"max {_BY_CARD_AND_DTYPE} ({FLOPS_CEILING}{{$cards}})", "flops", decimals=1),
-        Column("of the peak", f"max {_BY_CARD_AND_DTYPE} ({PEAK_FLOPS_RATIO}{{$cards}})", "percentunit", decimals=1),
+        Column("ceiling now", f"max {_BY_CARD_AND_DTYPE} ({CEILING}{{$cards}})", "flops", decimals=1),
+        Column("of the peak", f"max {_BY_CARD_AND_DTYPE} ({PEAK_RATIO}{{$cards}})", "percentunit", decimals=1),
         Column("lost to clocks", f"max {_BY_CARD_AND_DTYPE} ({_LOST})", "percentunit", rising(0.1, 0.3), decimals=1),
         Column("intensity", f"max {_BY_CARD_AND_DTYPE} ({INTENSITY}{{$cards}})", decimals=0),
         Column("ridge", f"max {_BY_CARD_AND_DTYPE} ({_RIDGE} and {_ON_CARD} {FLOPS}{{$cards}})", decimals=0),
     ),
     sort=("-lost to clocks", "of the peak"),
 )
-
 
 WORK = Page(
     uid="telemetry-work",
@@ -87,7 +78,7 @@ WORK = Page(
             number_panel(
                 "Of the peak",
                 "Estimated FLOP/s as a share of the cards' quoted peaks.",
-                f"avg({PEAK_FLOPS_RATIO}{{$cards}})",
+                f"avg({PEAK_RATIO}{{$cards}})",
                 "percentunit",
             ),
             number_panel(
@@ -130,7 +121,7 @@ WORK = Page(
                 "Memory traffic",
                 "Bytes per second, computed from the share of the memory bandwidth in use.",
                 "Bps",
-                top_series_query(f"{MEMORY_TRAFFIC}{{$cards}}", "{{instance}} {{device}}", CARD, _MAX_SERIES),
+                top_series_query(f"{TRAFFIC}{{$cards}}", "{{instance}} {{device}}", CARD, _MAX_SERIES),
                 not_reported_query("accelerator_memory_bandwidth_ratio{$cards}"),
             ),
             line_panel(
@@ -145,20 +136,20 @@ WORK = Page(
                 "Share of the peak",
                 "Each card's estimated share of the quoted peak.",
                 "percentunit",
-                query_by_card(f"max {shared.BY_CARD} ({PEAK_FLOPS_RATIO}{{$cards}})"),
+                query_by_card(f"max {shared.BY_CARD} ({PEAK_RATIO}{{$cards}})"),
             ),
             ranking_panel(
                 "Below their peers",
                 "The gap between a card and the median of its model on the same node, as a share of the peak.",
                 "percentunit",
-                f"topk(10, quantile by (cluster, job, instance, vendor, model) (0.5, {PEAK_FLOPS_RATIO}{{$cards}}) - on (cluster, job, instance, vendor, model) group_right () {PEAK_FLOPS_RATIO}{{$cards}})",
+                f"topk(10, quantile by (cluster, job, instance, vendor, model) (0.5, {PEAK_RATIO}{{$cards}}) - on (cluster, job, instance, vendor, model) group_right () {PEAK_RATIO}{{$cards}})",
                 rising(0.05, 0.15),
             ),
             line_panel(
                 "Models",
                 "The median share of the peak by model.",
                 "percentunit",
-                query_by_model(f"quantile by (vendor, model) (0.5, {PEAK_FLOPS_RATIO}{{$cards}})"),
+                query_by_model(f"quantile by (vendor, model) (0.5, {PEAK_RATIO}{{$cards}})"),
             ).with_size(16, 8),
         ),
         "Steps of jobs": (

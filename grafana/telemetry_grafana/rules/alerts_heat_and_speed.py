@@ -23,7 +23,6 @@ _HUNG = (
     f" and on ({CARD}) ({_AT_REST}) unless on ({CARD}) accelerator_memory_used_ratio < $empty_ratio"
 )
 
-
 _TEMPERATURE = "accelerator:temperature_celsius"
 _TEMPERATURE_MARGIN = "accelerator:temperature_margin_celsius"
 _SENSOR_TEMPERATURE = "accelerator_temperature_celsius"

@@ -13,7 +13,6 @@ _UNLESS_RECENT_PARTITION = f"unless on ({CARD}) last_over_time({PARTITIONS}[5m])
 # Lost cards count as known, because a separate alert, AcceleratorLost, reports them.
 _KNOWN_CARDS = f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accelerator_up {_UNLESS_PARTITION}))"
 
-
 # The number of cards that a node had before its daemon lost its state.
 _CARDS_BEFORE = "last_over_time(instance:accelerators:before[15m])"
 # Nodes with a failed source are excluded, because the failure explains missing devices and has its own alert.
@@ -88,7 +87,6 @@ PRESENCE = AlertGroup(
     ),
 )
 
-
 _BY_DEVICE = "by (cluster, job, instance, vendor, device, id, model)"
 
 
@@ -104,7 +102,6 @@ _OTHER_CODES = 'code!~"$xid_critical|$xid_application|$own_alert"'
 # would miss new Xids, because Prometheus does not count the first sample of a series as an increase.
 _OCCURRED_AGAIN = f'increase(accelerator_events_total{{code=~"xid_.*",{_OTHER_CODES}}}[$event_window]) > 0'
 _OPEN_BEFORE = 'last_over_time(accelerator_event_open{code=~"xid_.*"}[6h] offset $event_window)'
-
 
 BROKEN = AlertGroup(
     "telemetry-broken",

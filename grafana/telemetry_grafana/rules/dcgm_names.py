@@ -23,10 +23,7 @@ def dcgm_names() -> list[dict[str, object]]:
     backward = [_rule(old, _scraped(new) + _scaled_by(" / ", factor), 1, 0) for old, new, factor in DEFAULT_RENAMES]
     return [
         {"name": "dcgm-names-of-4.9", "rules": [*forward, _rule(_CAPACITY, f"({_CAPACITY_PARTS}) * {_MIB}", 0, 1)]},
-        {
-            "name": "dcgm-names-before-4.9",
-            "rules": [*backward, _rule(_TOTAL, f"{_scraped(_CAPACITY)} / {_MIB}", 1, 0)],
-        },
+        {"name": "dcgm-names-before-4.9", "rules": [*backward, _rule(_TOTAL, f"{_scraped(_CAPACITY)} / {_MIB}", 1, 0)]},
     ]
 
 

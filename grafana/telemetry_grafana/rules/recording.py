@@ -23,7 +23,6 @@ def _sensor_limits(name: str) -> str:
 # Each sensor has its own limits, such as 100 °C at the edge and 110 °C at the junction.
 _SENSOR_LIMITS = f"({_sensor_limits('slowdown')} or {_sensor_limits('critical')} or {_sensor_limits('shutdown')})"
 
-
 _DEVICE_RULES = (
     Recording(
         "accelerator:temperature_celsius",
@@ -72,18 +71,17 @@ _DEVICE_RULES = (
     ),
 )
 
-
 _JOIN_ON_CARD = f"on ({CARD}) group_left ()"
 # NVIDIA reports the compute clock as `sm` and as `graphics`. Other vendors use only one of these names.
 _COMPUTE_CLOCK = 'max without (domain) (accelerator_clock_hertz{domain=~"graphics|sm"})'
 # The 16-bit matrix pipe is used if a tool reports its activity, otherwise all matrix units.
 _MATRIX = 'max without (pipe) (accelerator_pipe_active_ratio{pipe="tensor_hmma"}) or accelerator_tensor_active_ratio'
 _PER_DTYPE = f"{DEVICE}, dtype"
-FLOPS_CEILING = "accelerator:flops_ceiling:estimate"
+CEILING = "accelerator:flops_ceiling:estimate"
 FLOPS = "accelerator:flops:estimate"
-PEAK_FLOPS_RATIO = "accelerator:peak_flops_ratio:estimate"
+PEAK_RATIO = "accelerator:peak_flops_ratio:estimate"
 LOST_RATIO = "accelerator:lost_to_clocks_ratio:estimate"
-MEMORY_TRAFFIC = "accelerator:memory_bytes_per_second:estimate"
+TRAFFIC = "accelerator:memory_bytes_per_second:estimate"
 INTENSITY = "accelerator:arithmetic_intensity:estimate"
 STEP_RATE = "telemetry_steps:rate5m"
 
@@ -91,38 +89,38 @@ _ACHIEVED_WORK = RecordingGroup(
     "telemetry-work",
     (
         Recording(
-            FLOPS_CEILING,
+            CEILING,
             f"accelerator_flops_per_cycle * {_JOIN_ON_CARD} ({_COMPUTE_CLOCK})",
             "FLOP/s that the card can reach at the current clock.",
             _PER_DTYPE,
         ),
         Recording(
             FLOPS,
-            f"{FLOPS_CEILING} * {_JOIN_ON_CARD} ({_MATRIX})",
+            f"{CEILING} * {_JOIN_ON_CARD} ({_MATRIX})",
             "Upper limit of the matrix units' FLOP/s: active cycles times the current clock. Assumes that every lane works in the label's data type.",
             _PER_DTYPE,
         ),
         Recording(
-            PEAK_FLOPS_RATIO,
+            PEAK_RATIO,
             f"{FLOPS} / on ({CARD}, dtype) group_left () (accelerator_peak_flops > 0)",
             "Estimated FLOP/s as a share of the quoted peak.",
             _PER_DTYPE,
         ),
         Recording(
             LOST_RATIO,
-            f"clamp_min(1 - {FLOPS_CEILING} / on ({CARD}, dtype) group_left () (accelerator_peak_flops > 0), 0)"
+            f"clamp_min(1 - {CEILING} / on ({CARD}, dtype) group_left () (accelerator_peak_flops > 0), 0)"
             f" and on ({CARD}) accelerator_utilization_ratio > 0.05",
             "Share of the quoted peak that a busy card cannot reach at its current clock. 0 at the quoted clock or above.",
             _PER_DTYPE,
         ),
         Recording(
-            MEMORY_TRAFFIC,
+            TRAFFIC,
             f"accelerator_memory_bandwidth_ratio * {_JOIN_ON_CARD} accelerator_peak_memory_bytes_per_second",
             "Memory traffic in bytes per second: the bandwidth ratio times the peak bandwidth.",
         ),
         Recording(
             INTENSITY,
-            f"{FLOPS} / {_JOIN_ON_CARD} ({MEMORY_TRAFFIC} > 0)",
+            f"{FLOPS} / {_JOIN_ON_CARD} ({TRAFFIC} > 0)",
             "Operations per byte of memory traffic: the card's position on the roofline.",
             _PER_DTYPE,
         ),
@@ -134,7 +132,6 @@ _ACHIEVED_WORK = RecordingGroup(
         ),
     ),
 )
-
 
 # The rate of an energy counter would be too low while the counter is new.
 _POWER_READ = "avg_over_time(accelerator_power_watts[5m])"
@@ -268,10 +265,7 @@ GROUPS = (
             *_sum_rules("fleet", "cluster, job", _POWER_CAP_USED, _MEMORY_USED, _MEAN_UTILIZATION),
         ),
     ),
-    RecordingGroup(
-        "telemetry-stragglers",
-        tuple(rule for metric in _COMPARED for rule in _straggler_rules(*metric)),
-    ),
+    RecordingGroup("telemetry-stragglers", tuple(rule for metric in _COMPARED for rule in _straggler_rules(*metric))),
 )
 
 

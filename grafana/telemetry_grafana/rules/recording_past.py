@@ -19,7 +19,6 @@ _MAINTENANCE = Recording(
     NODE,
 )
 
-
 THROTTLED_BY_HEAT = "accelerator:throttled_by_heat:avg5m"
 CLOCK_LOST_TO_HEAT = "accelerator:clock_lost_to_heat_ratio:avg5m"
 _HEAT_THROTTLING = with_thresholds('accelerator_throttled{reason=~"$heat_reasons"}')
@@ -48,12 +47,11 @@ _IDLE_MEMORY_HOLDERS = (
 _IDLE_MEMORY_RULE = Recording(
     IDLE_MEMORY_HELD,
     with_thresholds(
-        f"(last_over_time({IDLE_MEMORY_HELD}[5m]) + 60 or (({_IDLE_MEMORY_HOLDERS}) > bool -1) * 60) and ({_IDLE_MEMORY_HOLDERS})",
+        f"(last_over_time({IDLE_MEMORY_HELD}[5m]) + 60 or (({_IDLE_MEMORY_HOLDERS}) > bool -1) * 60) and ({_IDLE_MEMORY_HOLDERS})"
     ),
     "How many seconds a job has held a card's memory without computing.",
     ", ".join((DEVICE, *OWNER_LABELS["accelerator_allocation_seconds_total"])),
 )
-
 
 # Alerts read hours of these series, which would take seconds if the series had a sample per scrape.
 MEMORIES = RecordingGroup(
@@ -145,7 +143,6 @@ _POWER_RANGE = (
         MODEL,
     ),
 )
-
 
 # Some rules in this group also read their own previous results.
 PAST = RecordingGroup(

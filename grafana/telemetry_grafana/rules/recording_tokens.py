@@ -63,10 +63,7 @@ TOKEN_ENERGY = RecordingGroup(
         ),
         Recording(POD_JOULES, f"{WATTS} / ({TOKENS} > 0)", "Joules per output token of a pod.", _POD_MODEL),
         Recording(
-            POD_TOKENS_PER_WATT,
-            _per_watt(TOKENS, WATTS),
-            "Output tokens per second and watt of a pod.",
-            _POD_MODEL,
+            POD_TOKENS_PER_WATT, _per_watt(TOKENS, WATTS), "Output tokens per second and watt of a pod.", _POD_MODEL
         ),
         Recording(
             MODEL_JOULES,
