@@ -72,8 +72,8 @@ def picture() -> str:
     steps = itertools.islice(simulate(_CARDS, FAULTS, SLOT_SECONDS), SLOTS, _MAX_STEPS)
     snapshot, history = next(step for step in steps if any(device.up is False for device in step[0].devices))
     state = NodeState("node7", snapshot, history.past(), age_seconds=0.0)
-    shown = frame(State(nodes=(state,), title="the daemon of this node"), _SIZE)
-    lines = ["".join(paint(piece.text, piece.style, Colour.ANSI) for piece in line) for line in shown.lines]
+    screen = frame(State(nodes=(state,), title="the daemon of this node"), _SIZE)
+    lines = ["".join(paint(piece.text, piece.style, Colour.ANSI) for piece in line) for line in screen.lines]
     return svg(["\x1b[1m$ telemetry top\x1b[0m", *lines])
 
 
@@ -97,6 +97,6 @@ def _svg_row(index: int, line: str, length: int) -> str:
     # Fonts differ in their advance, but columns must keep their width.
     text_width = round(length * _ADVANCE, 1)
     spans = _PAINTED.sub(
-        lambda found: f'<tspan class="{_CLASSES[found[1]]}">{found[2]}</tspan>', escape(line, quote=False)
+        lambda match: f'<tspan class="{_CLASSES[match[1]]}">{match[2]}</tspan>', escape(line, quote=False)
     )
     return f'<text x="{_MARGIN}" y="{top}" textLength="{text_width}" xml:space="preserve">{spans}</text>\n'

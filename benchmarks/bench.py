@@ -92,10 +92,10 @@ def contestants_on(node: Node, folder: Path, build_options: BuildOptions) -> lis
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words = [*(node.name for node in NODES), COMMANDS]
+    part_names = [*(node.name for node in NODES), COMMANDS]
     parser.add_argument("--quick", action="store_true", help="one short round, for a first look")
     parser.add_argument(
-        "--only", type=lambda text: text.split(","), default=words, help=f"parts to run, of {','.join(words)}"
+        "--only", type=lambda text: text.split(","), default=part_names, help=f"parts to run, of {','.join(part_names)}"
     )
     parser.add_argument("--against", type=parse_checkout, action="append", default=[], metavar="NAME=PATH")
     parser.add_argument("--build", action="store_true", help="build all-smi with cargo if it is missing")
@@ -106,9 +106,9 @@ def arguments() -> argparse.Namespace:
         "--seed", type=int, default=random.randrange(10**6), help="the seed of an earlier run, to repeat its order"
     )
     options = parser.parse_args()
-    unknown = set(options.only) - set(words)
+    unknown = set(options.only) - set(part_names)
     if unknown:
-        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(words)}")
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(part_names)}")
     return options
 
 
@@ -125,7 +125,7 @@ def report_sections(results: Results, parts: Sequence[str], build_options: Build
     """Yield the table of contestants, the table of commands, and the goals."""
     yield tables.table(("", *(figure.heading for figure in measured.COLUMNS)), result_rows(results))
     if results.commands:
-        rows = ((words, name, cell(times)) for (words, name), times in results.commands.items())
+        rows = ((command, name, cell(times)) for (command, name), times in results.commands.items())
         yield tables.table(("command", "checkout", "wall, ms"), rows)
     checkouts = [checkout.name for checkout in build_options.checkouts]
     yield tables.table(("goal", "limit", *checkouts, ""), goals.rows(results, parts, checkouts))

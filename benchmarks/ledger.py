@@ -67,9 +67,9 @@ class Durations:
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
     def measure(self, kind: str, work: Callable[[], object]) -> None:
-        begun = time.perf_counter()
+        begin = time.perf_counter()
         work()
-        self.seconds.setdefault(kind, []).append(time.perf_counter() - begun)
+        self.seconds.setdefault(kind, []).append(time.perf_counter() - begin)
 
     def median(self, kind: str) -> float:
         return sorted(self.seconds[kind])[len(self.seconds[kind]) // 2]

@@ -148,15 +148,15 @@ def gpm_rows(handle):
 
 def rows(handle):
     """Return all calls and fields to measure."""
-    found = [
+    result = [
         Row(".".join(map(str, (name, *arguments))), device_call(name, handle, *arguments))
         for name, *arguments in _CALLS
     ]
     for number, scope in _FIELDS:
         scope_text = {0: "", _ALL_LINKS: ", all links"}.get(scope, f", scope {scope}")
-        found.append(Row(f"field {number}{scope_text}", field_call(handle, [(number, scope)])))
-    found += [Row(name, field_call(handle, batch)) for name, batch in _BATCHES.items()]
-    return found + gpm_rows(handle)
+        result.append(Row(f"field {number}{scope_text}", field_call(handle, [(number, scope)])))
+    result += [Row(name, field_call(handle, batch)) for name, batch in _BATCHES.items()]
+    return result + gpm_rows(handle)
 
 
 def measure(measured, seconds, rounds):

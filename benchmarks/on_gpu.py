@@ -136,8 +136,8 @@ def contestants(options: Options, folder: Path) -> Iterator[Contestant]:
     if not isinstance(nvitop, MissingPeer):
         yield Contestant(nodes.NVITOP, (str(nvitop), "--bind-address", "127.0.0.1", "--port", str(port)), port, b"gpu_")
     port = free_port()
-    found = installs.install_from_cargo("all-smi", nodes.ALL_SMI_VERSION, builds=False)
-    program = shutil.which("all-smi") if isinstance(found, MissingPeer) else str(found)
+    installed = installs.install_from_cargo("all-smi", nodes.ALL_SMI_VERSION, builds=False)
+    program = shutil.which("all-smi") if isinstance(installed, MissingPeer) else str(installed)
     if program:
         environment = installed_environment({"RUST_LOG": "error"})
         command = (program, "api", "--port", str(port))
@@ -223,9 +223,9 @@ def document(address: str) -> Mapping[str, Any]:
     """Return the daemon's JSON document directly after a poll of the counters."""
     for pause in (1.0, 0.0):
         with urllib.request.urlopen(f"http://{address}/api/v1/snapshot?counters=now") as answer:
-            found: Mapping[str, Any] = json.load(answer)
+            snapshot: Mapping[str, Any] = json.load(answer)
         time.sleep(pause)  # The second request shows the poll that the first one caused.
-    return found
+    return snapshot
 
 
 def whole_cards(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -239,8 +239,8 @@ def compared(gpus: Sequence[ET.Element], ours: Sequence[Mapping[str, Any]]) -> I
     for number, (gpu, device) in enumerate(zip(gpus, ours, strict=False)):
         for path, metric, label, factor in _PARITY:
             text = (gpu.findtext(path) or "").split(" ")[0]
-            found = device["readings"].get(metric)
-            value = found.get(label) if label and isinstance(found, dict) else found
+            reading = device["readings"].get(metric)
+            value = reading.get(label) if label and isinstance(reading, dict) else reading
             if text or value is not None:
                 is_number = re.fullmatch(r"-?[0-9.]+", text)
                 theirs = tables.number(float(text) * factor) if is_number else text or "–"

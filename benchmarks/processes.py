@@ -46,13 +46,13 @@ def sleeping_processes(number: int) -> Iterator[tuple[int, ...]]:
 
 def read_with_psutil(pids: Sequence[int]) -> list[object]:
     """Return user, start, name and cgroup of each process, as a straightforward program reads them."""
-    found: list[object] = []
+    results: list[object] = []
     for pid in pids:
         process = psutil.Process(pid)
         with process.oneshot():
             facts = (process.username(), process.create_time(), process.name())
-        found.append((*facts, Path(f"/proc/{pid}/cgroup").read_text()))
-    return found
+        results.append((*facts, Path(f"/proc/{pid}/cgroup").read_text()))
+    return results
 
 
 def milliseconds(work: Callable[[], object]) -> float:

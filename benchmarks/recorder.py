@@ -31,11 +31,11 @@ def step() -> int:
 
 def run_loop(section: Callable[[], AbstractContextManager[object]]) -> float:
     """Return the process's CPU seconds for a thousand steps, each within a context from `section`. Other programs do not count."""
-    begun = time.process_time()
+    begin = time.process_time()
     for _ in range(STEPS):
         with section():
             step()
-    return time.process_time() - begun
+    return time.process_time() - begin
 
 
 def read_energy_counters(address: str) -> tuple[float, float]:
@@ -56,15 +56,15 @@ def main() -> int:
             ratios.append(with_sections / without)
         recorder = Recorder("all", url=daemon.address)
         recorder.start()
-        begun, before = read_energy_counters(daemon.address)
+        begin, before = read_energy_counters(daemon.address)
         time.sleep(60 * rounds)
-        ended, after = read_energy_counters(daemon.address)
+        end, after = read_energy_counters(daemon.address)
         recorder.stop()
         results = recorder.results()
     print(
         f"a loop of {STEPS} steps with a Recorder, as a multiple of the same without: median {statistics.median(ratios):.4f}, of {rounds} pairs"
     )
-    watts = (after - before) / (ended - begun)
+    watts = (after - before) / (end - begin)
     print(
         f"mean power by the energy of {60 * rounds} s, as a multiple of the counters' own: {results['energy_joules'] / results['seconds'] / watts:.4f}"
     )

@@ -131,8 +131,8 @@ def _command_milliseconds(program: Program) -> tuple[float, float]:
 
 def _spread(values: Sequence[float]) -> str:
     ordered = sorted(values)
-    found = Spread(ordered[len(ordered) // 2], ordered[0], ordered[-1])
-    return f"{number(found.median)} ({number(found.low)}–{number(found.high)})"
+    spread = Spread(ordered[len(ordered) // 2], ordered[0], ordered[-1])
+    return f"{number(spread.median)} ({number(spread.low)}–{number(spread.high)})"
 
 
 def print_pages(folder: Path, limits: Extent) -> None:
@@ -167,14 +167,14 @@ def _pages_cost(contestant: Contestant, ours: Running, pages: int, seconds: int)
 
 _FOLLOWER = """
 import selectors, socket, sys
-found, total = selectors.DefaultSelector(), 0
+selector, total = selectors.DefaultSelector(), 0
 for _ in range(int(sys.argv[2])):
     client = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
     client.sendall(b"GET /api/v1/events HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
-    found.register(client, selectors.EVENT_READ)
-found.register(sys.stdin, selectors.EVENT_READ)
+    selector.register(client, selectors.EVENT_READ)
+selector.register(sys.stdin, selectors.EVENT_READ)
 while True:
-    for key, _ in found.select():
+    for key, _ in selector.select():
         if key.fileobj is sys.stdin:
             if not sys.stdin.readline():
                 sys.exit()

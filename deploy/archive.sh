@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# archive.sh FILE ARGUMENTS: a compressed archive that depends only on names and contents, not on user and time.
-# ARGUMENTS go to tar.
+# archive.sh FILE ARGUMENTS: writes a compressed archive. ARGUMENTS go to tar. The bytes of the archive depend only on
+# the names and contents of the files, not on user and time.
 set -euo pipefail
 file=$1
 shift

@@ -41,7 +41,7 @@ action=install
 from=
 python=
 dry_run=
-first=
+is_first_install=
 changed=
 scratch=
 
@@ -58,8 +58,8 @@ report() { if [ -z "$dry_run" ]; then say "$@"; fi; }
 
 # Succeed if the file exists, or a link with any target.
 exists() { [ -e "$root$1" ] || [ -L "$root$1" ]; }
-# Run the program. Below DESTDIR, the Python in the first line is not installed yet, so Python is called directly.
-program() { "$root$app/venv/bin/python" "$root$telemetry" "$@"; }
+# Run `telemetry`. Below DESTDIR, the Python in the first line is not installed yet, so Python is called directly.
+run_telemetry() { "$root$app/venv/bin/python" "$root$telemetry" "$@"; }
 systemd_runs() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
 
 read_arguments() {
@@ -95,7 +95,7 @@ check_node() {
     done
 }
 
-# --- what is installed ------------------------------------------------------------------------------------------------
+# --- installed files --------------------------------------------------------------------------------------------------
 
 check_wheels() {
     if [ -n "$from" ]; then return; fi
@@ -141,23 +141,23 @@ gather_wheels() {
     wheels=$here/wheels
     if [ -z "$from" ] && [ -d "$wheels" ]; then return; fi
     wheels=$scratch/wheels
-    local what=(device-telemetry)
-    if [ -n "$from" ]; then what=("$from"); else what=(--constraint "$here/../constraints.txt" "$here/..$bindings"); fi
-    say "fetching ${what[-1]} and what it needs"
+    local requirements=(--constraint "$here/../constraints.txt" "$here/..$bindings")
+    if [ -n "$from" ]; then requirements=("$from"); fi
+    say "fetching ${requirements[-1]} and what it needs"
     "$python" -m venv "$scratch/pip"
-    "$scratch/pip/bin/python" -m pip --disable-pip-version-check wheel --quiet --wheel-dir "$wheels" pip "${what[@]}"
+    "$scratch/pip/bin/python" -m pip --disable-pip-version-check wheel --quiet --wheel-dir "$wheels" pip "${requirements[@]}"
 }
 
 # Each version has its own folder. An upgrade changes one link, and a failed upgrade changes nothing.
 install_program() {
-    local found=("$wheels"/device_telemetry-*.whl) requirement=device-telemetry identity version release
-    version=$(basename "${found[0]}" | cut -d - -f 2)
+    local matches=("$wheels"/device_telemetry-*.whl) requirement=device-telemetry identity version release
+    version=$(basename "${matches[0]}" | cut -d - -f 2)
     identity=$( (cd "$wheels" && sha256sum -- *.whl; "$python" -V; say "$python") | sha256sum | cut -c 1-10)
     release=$app/$version-$identity
     # Before the first installation there is no link, so the program must be installed.
     if [ "$(readlink -- "$root$app/venv" || true)" = "$version-$identity" ] &&
-        program version >/dev/null 2>&1; then  # a program that does not run is installed again
-        say "as it should be: $(program version)"
+        run_telemetry version >/dev/null 2>&1; then  # a program that does not run is installed again
+        say "as it should be: $(run_telemetry version)"
         return
     fi
     if [ -n "$dry_run" ]; then run install version "$version" into "$root$release" with "$python"; return; fi
@@ -166,10 +166,10 @@ install_program() {
     rm -rf "$unfinished"
     mkdir -p "$root$app"
     "$python" -m venv --without-pip "$unfinished"
-    found=("$wheels"/pip-*.whl)
+    matches=("$wheels"/pip-*.whl)
     # The user's own wheels may not include the bindings.
     if compgen -G "$wheels/mthreads_ml_py-*.whl" >/dev/null; then requirement=device-telemetry$bindings; fi
-    "$unfinished/bin/python" "${found[0]}/pip" --isolated --disable-pip-version-check install --quiet --no-index \
+    "$unfinished/bin/python" "${matches[0]}/pip" --isolated --disable-pip-version-check install --quiet --no-index \
         --find-links "$wheels" "$requirement==$version" || fail "pip could not install the wheels; nothing was changed"
     # Scripts contain the absolute path of their Python, which must not begin with DESTDIR.
     find "$unfinished/bin" -type f -exec sed -i "1,2s|$root$app/|$app/|" {} +
@@ -182,7 +182,7 @@ install_program() {
     ln -sfn "$version-$identity" "$root$app/venv.new"
     mv -T "$root$app/venv.new" "$root$app/venv"
     unfinished=
-    say "installed: $(program version)"
+    say "installed: $(run_telemetry version)"
 }
 
 # put SOURCE TARGET: copy a file, unless the target has the same content.
@@ -222,7 +222,7 @@ install_accounts() {
 }
 
 install_unit() {
-    exists "$unit" || first=yes
+    exists "$unit" || is_first_install=yes
     sed "s|/usr/bin/env telemetry|$telemetry|" "$here/systemd/telemetry.service" >"$scratch/telemetry.service"
     put "$scratch/telemetry.service" "$unit"
 }
@@ -235,7 +235,7 @@ should_run() { systemctl is-enabled --quiet telemetry || systemctl is-active --q
 start() {
     if [ -n "$root" ]; then skip "starting the service, because of DESTDIR"; return; fi
     # In an image that is being built, the service starts when the image boots.
-    if [ -n "$first" ] && command -v systemctl >/dev/null; then run systemctl enable --quiet telemetry; fi
+    if [ -n "$is_first_install" ] && command -v systemctl >/dev/null; then run systemctl enable --quiet telemetry; fi
     if ! systemd_runs; then skip "starting the service: systemd does not run here"; return; fi
     if [ -n "$changed" ]; then run systemctl daemon-reload; fi
     if [ -z "$dry_run" ] && ! should_run; then
@@ -246,7 +246,7 @@ start() {
         say "as it should be: the service runs"
         return
     fi
-    # This command waits until the daemon is ready.
+    # The restart waits until the daemon is ready.
     run systemctl restart telemetry && return
     journalctl --no-pager -u telemetry -n 20
     fail "the service does not start; see above"
@@ -254,7 +254,7 @@ start() {
 
 verify() {
     if [ -n "$dry_run" ]; then return; fi
-    program config check --config "$root$configuration" >/dev/null ||
+    run_telemetry config check --config "$root$configuration" >/dev/null ||
         fail "$root$configuration cannot be used"
     if [ -n "$root" ]; then skip "a scrape, because of DESTDIR"; return; fi
     if ! systemd_runs || ! should_run; then
@@ -263,7 +263,7 @@ verify() {
     fi
     local status served path
     status=$(systemctl show --property StatusText --value telemetry)
-    path=$(program config show --config "$configuration" | sed -n 's/^telemetry_path = "\(.*\)"$/\1/p')
+    path=$(run_telemetry config show --config "$configuration" | sed -n 's/^telemetry_path = "\(.*\)"$/\1/p')
     served=${status#serving on }
     case $status in
         "serving on unix:"*) skip "a scrape: it is $status" ;;

@@ -121,7 +121,7 @@ def _fill_variables(expression: str, chosen: Mapping[str, str], queried: Queried
     text = expression
     for name, seconds in windows.items():
         text = text.replace(f"$__{name}", f"{seconds * 1000:.0f}ms")
-    return _VARIABLE.sub(lambda found: json.dumps(chosen.get(found[1], ".*") + found[2]), text)
+    return _VARIABLE.sub(lambda match: json.dumps(chosen.get(match[1], ".*") + match[2]), text)
 
 
 def _run(server: Server, query: Query, queried: QueriedRange) -> QueryCost:

@@ -33,8 +33,8 @@ def machine() -> str:
 
 
 def _first_value(file: str, key: str) -> str:
-    found = (line.partition(":")[2].strip() for line in Path(file).read_text().splitlines() if line.startswith(key))
-    return next(found, "unknown")
+    values = (line.partition(":")[2].strip() for line in Path(file).read_text().splitlines() if line.startswith(key))
+    return next(values, "unknown")
 
 
 def _os_name() -> str:

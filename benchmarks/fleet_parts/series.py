@@ -33,12 +33,12 @@ class VendorSeries:
 @functools.cache
 def vendor_series() -> tuple[VendorSeries, ...]:
     """Return the counts from pages: a node of eight cards has seven cards more than a node of one card."""
-    found = []
+    rows = []
     for vendor in VENDOR_WORDS:
         one_card, all_cards = (_series_of(f"{count}x{vendor}") for count in (1, CARDS_PER_NODE))
         per_card = (all_cards - one_card) / (CARDS_PER_NODE - 1)
-        found.append(VendorSeries(vendor, per_card, one_card - per_card))
-    return tuple(found)
+        rows.append(VendorSeries(vendor, per_card, one_card - per_card))
+    return tuple(rows)
 
 
 def _series_of(kind: str) -> int:

@@ -128,8 +128,8 @@ class Server:
 
     def sum_own_metrics(self, pattern: str) -> float:
         """Return the sum of the server's internal metrics whose name and labels match the whole pattern."""
-        found = re.finditer(rf"^(?:{pattern}) (\S+)$", self.fetch("/metrics").decode(), re.MULTILINE)
-        return sum(float(sample[1]) for sample in found)
+        samples = re.finditer(rf"^(?:{pattern}) (\S+)$", self.fetch("/metrics").decode(), re.MULTILINE)
+        return sum(float(sample[1]) for sample in samples)
 
     def usage(self) -> Usage:
         """Return the CPU time since the start, and the current and peak memory."""

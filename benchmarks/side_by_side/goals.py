@@ -21,8 +21,8 @@ class Results:
     def figure(self, node: str, name: str, figure: Figure) -> float | None:
         """Return the median of a contestant's rounds, or None if it was not measured."""
         rounds = self.at_once.get(node, {}).get(name) or self.alone.get(node, {}).get(name) or ()
-        found = measured.spread(figure, rounds)
-        return found.median if found else None
+        spread = measured.spread(figure, rounds)
+        return spread.median if spread else None
 
 
 # Returns the value for one of our checkouts, given by its name, or None if it was not measured.
@@ -53,14 +53,14 @@ def _ratio_to(node: str, figure: Figure, other: str, other_figure: Figure | None
 
 
 def _start_seconds(results: Results, ours: str) -> float | None:
-    found = measured.spread(measured.START, results.alone.get("nvidia", {}).get(ours, ()))
-    return found.median if found else None
+    spread = measured.spread(measured.START, results.alone.get("nvidia", {}).get(ours, ()))
+    return spread.median if spread else None
 
 
-def _command_milliseconds(words: str) -> Value:
+def _command_milliseconds(command: str) -> Value:
     def value(results: Results, ours: str) -> float | None:
-        found = results.commands.get((words, ours))
-        return found.median if found else None
+        spread = results.commands.get((command, ours))
+        return spread.median if spread else None
 
     return value
 

@@ -40,17 +40,17 @@ def install_from_pypi(package: str, version: str, program: str) -> Path | Missin
 
 def find_program(package: str, program: str) -> Path | MissingPeer:
     """Return the path of an installed program. Debian packages are never installed here."""
-    found = shutil.which(program)
-    return Path(found) if found else MissingPeer(package, f"not installed; apt-get install {package}")
+    path = shutil.which(program)
+    return Path(path) if path else MissingPeer(package, f"not installed; apt-get install {package}")
 
 
-def compile_program(program: str, *words: str) -> Path | MissingPeer:
+def compile_program(program: str, *arguments: str) -> Path | MissingPeer:
     """Compile a C program of ours with these arguments, and return its path."""
     program_path = CACHE / program
     if shutil.which("cc") is None:
         return MissingPeer(program, "there is no cc (gcc libc6-dev zlib1g-dev)")
     CACHE.mkdir(parents=True, exist_ok=True)
-    failure = _failure(["cc", "-O2", "-o", str(program_path), *words])
+    failure = _failure(["cc", "-O2", "-o", str(program_path), *arguments])
     return MissingPeer(program, failure) if failure else program_path
 
 
@@ -87,5 +87,5 @@ def _failure(command: list[str], folder: Path | None = None) -> str:
         return f"{command[0]}: {error}"
     if done.returncode == 0:
         return ""
-    words = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-    return f"{Path(command[0]).name} {command[1]}: {' '.join(words[-2:])[-300:]}"
+    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    return f"{Path(command[0]).name} {command[1]}: {' '.join(lines[-2:])[-300:]}"

@@ -147,9 +147,9 @@ def nvidia(folder: Path, build_options: BuildOptions) -> Iterator[Contestant | M
     yield _nvitop(folder, "h100")
     yield _all_smi(folder, build_options)
     page = folder / "page"
-    with running(ours[0]) as found:
+    with running(ours[0]) as daemon:
         time.sleep(SETTLE_SECONDS)
-        page.write_bytes(found.plain_page())
+        page.write_bytes(daemon.plain_page())
     yield from _servers_of(page, folder)
     yield _node_exporter()
 

@@ -9,8 +9,8 @@ set -u
 PATH=/usr/local/bin:/usr/bin:/bin
 verdict=$(telemetry check --timeout 20s 2>&1)
 status=$?
-first=$(printf '%s\n' "$verdict" | head -n 1)
-[ "$status" -eq 0 ] || logger -t telemetry-check -- "${first%% | *}"
+first_line=$(printf '%s\n' "$verdict" | head -n 1)
+[ "$status" -eq 0 ] || logger -t telemetry-check -- "${first_line%% | *}"
 [ "$status" -eq 2 ] || exit 0
-# scontrol update NodeName="$(hostname -s)" State=DRAIN Reason="${first%% | *}"
+# scontrol update NodeName="$(hostname -s)" State=DRAIN Reason="${first_line%% | *}"
 exit 1

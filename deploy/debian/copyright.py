@@ -20,15 +20,15 @@ its licence and the names of its authors.
 
 
 def licence(distribution: Distribution) -> str:
-    """Return the licence of the distribution in a few words."""
+    """Return the name of the licence from the metadata of the distribution."""
     names = distribution.metadata.get_all("License-Expression", [])
     names = names or [line for line in distribution.metadata.get_all("License", []) if "\n" not in line]
-    classified = [text for text in distribution.metadata.get_all("Classifier", []) if text.startswith("License :: ")]
-    return next(iter([*names, *(text.rpartition(" :: ")[2] for text in classified)]), "see its folder")
+    classifiers = [text for text in distribution.metadata.get_all("Classifier", []) if text.startswith("License :: ")]
+    return next(iter([*names, *(text.rpartition(" :: ")[2] for text in classifiers)]), "see its folder")
 
 
 def main() -> None:
-    """Print the file for the environment of this Python."""
+    """Print the copyright file for the distributions that this Python has installed."""
     others = {distribution.name: distribution for distribution in distributions() if distribution.name != OWN}
     sys.stdout.write(HEAD)
     for name, distribution in sorted(others.items(), key=lambda item: item[0].lower()):

@@ -27,8 +27,8 @@ def members(package: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def without_folder(folder: str, archive: bytes) -> bytes:
     """Return the tar archive without the header of that folder, otherwise unchanged."""
-    with tarfile.open(fileobj=io.BytesIO(archive)) as listed:
-        member = listed.getmember(f"./{folder}")
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        member = tar.getmember(f"./{folder}")
     return archive[: member.offset] + archive[member.offset_data :]
 
 

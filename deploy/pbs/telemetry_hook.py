@@ -48,7 +48,7 @@ def _run(action: str, environment: "dict[str, str]") -> None:
 
 try:
     _event = pbs.event()
-    _ends = _event.type in (pbs.EXECJOB_END, pbs.EXECJOB_ABORT)
-    _run("end" if _ends else "start", _command_environment(_event))
+    _is_end = _event.type in (pbs.EXECJOB_END, pbs.EXECJOB_ABORT)
+    _run("end" if _is_end else "start", _command_environment(_event))
 except Exception as error:  # noqa: BLE001  # no error may affect the job or the node
     pbs.logmsg(pbs.LOG_WARNING, f"telemetry: {error}")
