@@ -82,7 +82,6 @@ class Row:
             self.cpu.append(cpu / 1e3)
 
     def result(self):
-        """Return the row of the JSON file."""
         return {
             "name": self.name,
             "tries": len(self.wall),
@@ -147,7 +146,6 @@ def gpm_rows(handle):
 
 
 def rows(handle):
-    """Return all calls and fields to measure."""
     result = [
         Row(".".join(map(str, (name, *arguments))), device_call(name, handle, *arguments))
         for name, *arguments in _CALLS

@@ -42,7 +42,6 @@ class Page:
         self.answer = _HEAD.format(len(body)).encode() + body
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer each request of a connection."""
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):  # The client has closed the connection.
             while await reader.readuntil(b"\r\n\r\n"):
                 writer.write(self.answer)

@@ -104,10 +104,10 @@ def rows(results: Results, parts: Sequence[str], checkouts: Sequence[str]) -> It
             continue
         values = [goal.value(results, checkout) for checkout in checkouts]
         limit = "–" if goal.limit is None else f"≤ {number(goal.limit)}"
-        yield [goal.description, limit, *map(_text, values), _verdict(goal, values[0])]
+        yield [goal.description, limit, *map(_cell, values), _verdict(goal, values[0])]
 
 
-def _text(value: float | None) -> str:
+def _cell(value: float | None) -> str:
     return "not measured" if value is None else number(value)
 
 

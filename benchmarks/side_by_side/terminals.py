@@ -53,7 +53,6 @@ class Screen:
 
 @contextmanager
 def running_in_terminal(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Screen]:
-    """Run the program in the context."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvpe(

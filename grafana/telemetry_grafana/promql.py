@@ -112,11 +112,11 @@ def _check_matchers(name: str, matchers: str, labels: frozenset[str]) -> None:
         label, _, text = match.groups()
         if label not in labels:
             raise QueryError(f"{name} has no label {label!r}; its labels are {', '.join(sorted(labels))}")
-        _check_words(name, label, text)
+        _check_label_values(name, label, text)
         offset = match.end()
 
 
-def _check_words(name: str, label: str, text: str) -> None:
+def _check_label_values(name: str, label: str, text: str) -> None:
     """Raise QueryError if `text` contains a word that the label never has as its value."""
     metric = BY_NAME.get(name)
     if metric is None or label not in _CLOSED_LABELS or not metric.words or not re.fullmatch(r"[a-z0-9_|]*", text):

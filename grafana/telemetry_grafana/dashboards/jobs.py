@@ -114,7 +114,7 @@ def _token_table(title: str, description: str, labels: Sequence[str], columns: M
     ).with_size(8, _LOW_HEIGHT)
 
 
-def _in_clusters(series: str) -> str:
+def _select_clusters(series: str) -> str:
     return f'{series}{{cluster=~"$$cluster"}}'
 
 
@@ -216,10 +216,10 @@ JOBS = Page(
                 "Output tokens, counted by inference servers (vLLM, SGLang, TGI) in pods with cards, and energy per token.",
                 ("model_name",),
                 {
-                    "tokens/s": f"sum by ({_MODEL_LABELS}) ({_in_clusters(tokens.TOKENS)})",
-                    "power": f"sum by ({_MODEL_LABELS}) ({_in_clusters(tokens.WATTS)})",
-                    "J/token": _in_clusters(tokens.MODEL_JOULES),
-                    "tokens/s/W": _in_clusters(tokens.MODEL_TOKENS_PER_WATT),
+                    "tokens/s": f"sum by ({_MODEL_LABELS}) ({_select_clusters(tokens.TOKENS)})",
+                    "power": f"sum by ({_MODEL_LABELS}) ({_select_clusters(tokens.WATTS)})",
+                    "J/token": _select_clusters(tokens.MODEL_JOULES),
+                    "tokens/s/W": _select_clusters(tokens.MODEL_TOKENS_PER_WATT),
                 },
             ),
             _token_table(
@@ -227,10 +227,10 @@ JOBS = Page(
                 "Tokens and energy by pod. A shared card counts by the pods' shares.",
                 ("namespace", "pod", "model_name"),
                 {
-                    "tokens/s": _in_clusters(tokens.TOKENS),
-                    "power": _in_clusters(tokens.WATTS),
-                    "J/token": _in_clusters(tokens.POD_JOULES),
-                    "tokens/s/W": _in_clusters(tokens.POD_TOKENS_PER_WATT),
+                    "tokens/s": _select_clusters(tokens.TOKENS),
+                    "power": _select_clusters(tokens.WATTS),
+                    "J/token": _select_clusters(tokens.POD_JOULES),
+                    "tokens/s/W": _select_clusters(tokens.POD_TOKENS_PER_WATT),
                 },
             ),
             _token_table(
@@ -239,8 +239,8 @@ JOBS = Page(
                 ("job_id",),
                 {
                     "tokens/s": _JOB_TOKENS,
-                    "J/token": _in_clusters(tokens.JOB_JOULES),
-                    "tokens/s/W": _in_clusters(tokens.JOB_TOKENS_PER_WATT),
+                    "J/token": _select_clusters(tokens.JOB_JOULES),
+                    "tokens/s/W": _select_clusters(tokens.JOB_TOKENS_PER_WATT),
                 },
             ),
         ),

@@ -39,7 +39,6 @@ _LABELS_BY_VARIABLE = {"node": "instance"}
 
 
 def _build_variable(name: str, label: str, series: str, *, with_all: bool) -> QueryVariable:
-    """Return a dashboard variable that allows several values."""
     variable = (
         QueryVariable(name)
         .label(label)

@@ -32,7 +32,7 @@ _UTILIZATION = "accelerator:utilization_ratio:rate5m"
 _POWER = "accelerator:power_watts:rate5m"
 
 
-def _above_mean(series: str) -> str:
+def _difference_from_mean(series: str) -> str:
     """Return an expression for a card's difference from the node's mean for this model."""
     return f"({series} - on ({MODEL_IN_NODE}) group_left () avg by ({MODEL_IN_NODE}) ({series}))"
 
@@ -109,7 +109,7 @@ HEAT_AND_SPEED = AlertGroup(
         warning(
             name="AcceleratorHotterThanPeers",
             condition=(
-                f"{_above_mean(_TEMPERATURE)} > $outlier_celsius unless {_above_mean(_UTILIZATION)} > $busier_ratio"
+                f"{_difference_from_mean(_TEMPERATURE)} > $outlier_celsius unless {_difference_from_mean(_UTILIZATION)} > $busier_ratio"
                 # A busier card is also recognised by its power, because some cards report no utilization.
                 f" unless {_POWER} / on ({MODEL_IN_NODE}) group_left () avg by ({MODEL_IN_NODE}) ({_POWER}) > $busier_power"
             ),

@@ -9,25 +9,28 @@ _RENAMED = "renamed"
 _CAPACITY, _TOTAL, _MIB = "DEV_FB_CAPACITY_BYTES", "DEV_FB_TOTAL", 1 << 20
 
 
-def _scraped(name: str) -> str:
+def _selector(name: str) -> str:
     return f'{DCGM.prefix}{name}{{{_RENAMED}=""}}'
 
 
 # By default, releases before 4.9 expose these three parts of the capacity, but not the capacity itself.
-_CAPACITY_PARTS = " + ".join(_scraped(f"DEV_FB_{part}") for part in ("FREE", "USED", "RESERVED"))
+_CAPACITY_PARTS = " + ".join(_selector(f"DEV_FB_{part}") for part in ("FREE", "USED", "RESERVED"))
 
 
 def dcgm_names() -> list[dict[str, object]]:
     """Return rules that record each metric under its other name, old or new."""
-    forward = [_rule(new, _scraped(old) + _scaled_by(" * ", factor), 0, 1) for old, new, factor in DEFAULT_RENAMES]
-    backward = [_rule(old, _scraped(new) + _scaled_by(" / ", factor), 1, 0) for old, new, factor in DEFAULT_RENAMES]
+    forward = [_rule(new, _selector(old) + _scaling(" * ", factor), 0, 1) for old, new, factor in DEFAULT_RENAMES]
+    backward = [_rule(old, _selector(new) + _scaling(" / ", factor), 1, 0) for old, new, factor in DEFAULT_RENAMES]
     return [
         {"name": "dcgm-names-of-4.9", "rules": [*forward, _rule(_CAPACITY, f"({_CAPACITY_PARTS}) * {_MIB}", 0, 1)]},
-        {"name": "dcgm-names-before-4.9", "rules": [*backward, _rule(_TOTAL, f"{_scraped(_CAPACITY)} / {_MIB}", 1, 0)]},
+        {
+            "name": "dcgm-names-before-4.9",
+            "rules": [*backward, _rule(_TOTAL, f"{_selector(_CAPACITY)} / {_MIB}", 1, 0)],
+        },
     ]
 
 
-def _scaled_by(operator: str, factor: float) -> str:
+def _scaling(operator: str, factor: float) -> str:
     return "" if factor == 1.0 else f"{operator}{factor:.12g}"
 
 

@@ -179,9 +179,9 @@ _BUSY_PEERS = RecordingGroup(
 )
 
 
-def _ratio(used: str, limit: str, without: str = "") -> str:
+def _ratio(used: str, limit: str, unless: str = "") -> str:
     """Return an expression for the total use of all cards that report both series, as a share of their total limit."""
-    numerator_and_denominator = f"{used} and on ({CARD}) {limit}{without}", f"{limit} and on ({CARD}) {used}{without}"
+    numerator_and_denominator = (f"{used} and on ({CARD}) {limit}{unless}", f"{limit} and on ({CARD}) {used}{unless}")
     return " / ".join(f"sum by (OVER) ({part})" for part in numerator_and_denominator)
 
 
@@ -212,9 +212,9 @@ _SUMS: Mapping[str, tuple[str, str]] = {
 _POWER_SUM, _POWER_CAP_USED, _MEMORY_USED, _MEAN_UTILIZATION = _SUMS
 
 
-def _sum_rules(scope: str, over: str, *names: str) -> tuple[Recording, ...]:
+def _sum_rules(scope: str, labels: str, *names: str) -> tuple[Recording, ...]:
     return tuple(
-        Recording(f"{scope}:{name}", expression.replace("OVER", over), meaning, over)
+        Recording(f"{scope}:{name}", expression.replace("OVER", labels), meaning, labels)
         for name, (expression, meaning) in ((name, _SUMS[name]) for name in names)
     )
 
