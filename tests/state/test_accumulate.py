@@ -198,7 +198,7 @@ class Heard:
     def add_event(self, event: PastEvent) -> None:
         self.codes.append(event.code)
 
-    def update(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
+    def update(self, devices: Sequence[MergedDevice], health_by_poll: Mapping[tuple[str, str], Health]) -> None:
         """What is known is of no interest here."""
 
 

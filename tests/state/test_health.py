@@ -75,11 +75,11 @@ def status(*results, now=101.0):
         Poll("readings", REQUEST, interval=15.0, lists_devices=False),
         Poll("slow", REQUEST, tier="slow", interval=60.0, lists_devices=False),
     ]
-    healths = [
+    polls = [
         health.health_after("tool", poll, capture(), result, poll.interval, None)
         for poll, result in zip(polls, results, strict=False)
     ]
-    return health.source_status("tool", "nvidia", healths, (), (), cpu_seconds=1.5, now=now)
+    return health.source_status("tool", "nvidia", polls, (), (), cpu_seconds=1.5, now=now)
 
 
 OK, FAILED, STUCK = PollResult("ok"), PollResult("failed", "timeout", "10 s"), PollResult("stuck")
@@ -123,8 +123,8 @@ def test_source_is_as_bad_as_its_worst_poll(results, now, expected):
 
 def test_unsupported_slow_polls_are_no_failure():
     poll = Poll("link", REQUEST, tier="slow", lists_devices=False)
-    healths = [health.health_after("tool", poll, capture(), NOT_SUPPORTED, 15.0, None)]
-    found = health.source_status("tool", "ascend", healths, (), (), cpu_seconds=0.0, now=101.0)
+    polls = [health.health_after("tool", poll, capture(), NOT_SUPPORTED, 15.0, None)]
+    found = health.source_status("tool", "ascend", polls, (), (), cpu_seconds=0.0, now=101.0)
     assert (found.state, found.up, found.problems) == ("not_supported", None, ())
 
 
@@ -142,6 +142,6 @@ def test_repeated_problem_is_reported_once():
     reports = [
         SourceReport("tool", poll, "nvidia", (), True, 2.0, 100.0, 110.0, lost) for poll in ("fast", "inventory")
     ]
-    healths = [health.health_after("tool", POLL, capture(), OK, 15.0, None)]
-    found = health.source_status("tool", "nvidia", healths, reports, (), cpu_seconds=0.0, now=101.0)
+    polls = [health.health_after("tool", POLL, capture(), OK, 15.0, None)]
+    found = health.source_status("tool", "nvidia", polls, reports, (), cpu_seconds=0.0, now=101.0)
     assert found.problems == (Problem("GPU 0", "it is lost"),)

@@ -63,7 +63,7 @@ class DeviceObserver(Protocol):
     def add_event(self, event: PastEvent) -> None:
         """Accept an event that began while the daemon was running."""
 
-    def update(self, devices: Sequence[MergedDevice], healths: Mapping[tuple[str, str], Health]) -> None:
+    def update(self, devices: Sequence[MergedDevice], health_by_poll: Mapping[tuple[str, str], Health]) -> None:
         """Accept the current devices and the health of the polls."""
 
 
@@ -152,13 +152,13 @@ class Accumulator:
                 self._record_event(past_event)
                 self._notify_observer(past_event)
 
-    def update(self, merged: MergedNode, healths: Mapping[tuple[str, str], Health]) -> None:
+    def update(self, merged: MergedNode, health_by_poll: Mapping[tuple[str, str], Health]) -> None:
         """Pass the merged devices to the history and the observer, and integrate their readings."""
         if self._history is not None:
-            self._history.update(merged.devices, healths, merged.valid_until)
+            self._history.update(merged.devices, health_by_poll, merged.valid_until)
         self.integrate(merged.devices)
         if self._observer is not None:
-            self._observer.update(merged.devices, healths)
+            self._observer.update(merged.devices, health_by_poll)
 
     def integrate(self, devices: Sequence[MergedDevice]) -> None:
         """Integrate the readings of the merged devices."""

@@ -119,10 +119,10 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
     return started if previous.state in SUCCESSFUL else previous.fails_since
 
 
-def unlisted_since_by_source(healths: Iterable[Health], now: float) -> dict[str, float]:
+def unlisted_since_by_source(polls: Iterable[Health], now: float) -> dict[str, float]:
     """Map each source whose device list is invalid to the monotonic time since which it is invalid."""
     most_frequent: dict[str, Health] = {}
-    for health in healths:
+    for health in polls:
         previous = most_frequent.get(health.source)
         is_device_list = health.lists_devices and health.state not in OF_ALL_POLLS
         if is_device_list and (previous is None or _TIERS.index(health.tier) < _TIERS.index(previous.tier)):
@@ -145,7 +145,7 @@ def with_overrun(health: Health) -> Health:
 def source_status(
     source: str,
     vendor: str,
-    healths: Sequence[Health],
+    polls: Sequence[Health],
     reports: Iterable[SourceReport],
     merge_problems: Iterable[Problem],
     *,
@@ -154,7 +154,7 @@ def source_status(
     refused: int = 0,
 ) -> SourceStatus:
     """Return a source's status. The source must have at least one poll."""
-    deciding_polls = _deciding_polls(healths)
+    deciding_polls = _deciding_polls(polls)
     worst_poll = min(deciding_polls, key=lambda health: _STATES_BY_SEVERITY.index(health.state))
     up = None if worst_poll.state in NEITHER_UP_NOR_DOWN else all(is_up(health, now) for health in deciding_polls)
     fresh_reports = [report.report for report in sorted(reports, key=lambda report: report.poll)]
@@ -169,18 +169,18 @@ def source_status(
         version={key: value for report in fresh_reports for key, value in report.facts}.get("tool_version"),
         problems=_distinct_problems((*_problem_of_failure(worst_poll), *problems, *merge_problems)),
         unknown_fields=tuple(sorted({field for report in fresh_reports for field in report.unknown_fields})),
-        polls=tuple(healths),
+        polls=tuple(polls),
         cpu_seconds=cpu_seconds,
         refused=refused,
     )
 
 
-def _deciding_polls(healths: Sequence[Health]) -> Sequence[Health]:
-    list_polls = [health for health in healths if health.lists_devices]
+def _deciding_polls(polls: Sequence[Health]) -> Sequence[Health]:
+    list_polls = [health for health in polls if health.lists_devices]
     if list_polls and all(health.state == "not_supported" for health in list_polls):
         return [replace(health, state="failed", reason="not_understood") for health in list_polls]
-    attempted = [health for health in healths if health.state not in OF_ALL_POLLS]
-    return [health for health in attempted if health.lists_devices or health.tier == "fast"] or attempted or healths
+    attempted = [health for health in polls if health.state not in OF_ALL_POLLS]
+    return [health for health in attempted if health.lists_devices or health.tier == "fast"] or attempted or polls
 
 
 def _distinct_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -219,7 +219,7 @@ class StatusInput:
 
     source: str
     vendor: str
-    healths: Sequence[Health]
+    polls: Sequence[Health]
     reports: Sequence[SourceReport]
     problems: Sequence[Problem]
     cpu_seconds: float
@@ -239,14 +239,14 @@ class StatusCache:
 
     def _status(self, status_input: StatusInput, now: float) -> tuple[StatusInput, tuple[bool, ...], SourceStatus]:
         # Whether a poll is up also depends on the time, because its report expires.
-        are_up = tuple([is_up(health, now) for health in status_input.healths])
+        are_up = tuple([is_up(health, now) for health in status_input.polls])
         cached = self._cache.get(status_input.source)
         if cached is not None and cached[0] == status_input and cached[1] == are_up:
             return cached
         status = source_status(
             status_input.source,
             status_input.vendor,
-            status_input.healths,
+            status_input.polls,
             status_input.reports,
             status_input.problems,
             cpu_seconds=status_input.cpu_seconds,

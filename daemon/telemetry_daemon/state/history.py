@@ -215,18 +215,22 @@ class History:
         """Return the number of the slot that contains this Unix time."""
         return int((wall_time - self._clock.boot_time() + _MAX_SLEW_SECONDS) // SLOT_SECONDS)
 
-    def update(self, devices: Sequence[MergedDevice], healths: Mapping[PollKey, Health], valid_until: float) -> None:
+    def update(
+        self, devices: Sequence[MergedDevice], health_by_poll: Mapping[PollKey, Health], valid_until: float
+    ) -> None:
         """Set the current devices. Their values are valid until this monotonic time."""
         with self._lock:
-            are_valid = self._store_ended_slots(self._seconds_since_boot())
-            polls = {(health.source, health.attempted_monotonic): key for key, health in healths.items()}
+            keeps_values = self._begin_current_slot(self._seconds_since_boot())
+            keys_by_attempt = {
+                (health.source, health.attempted_monotonic): key for key, health in health_by_poll.items()
+            }
             for device in devices:
                 history = self._devices.get(device.id)
-                if history is None or history.device is not device or not are_valid:
-                    self._update_device(device, history or DeviceHistory(self._open_slot), polls)
+                if history is None or history.device is not device or not keeps_values:
+                    self._update_device(device, history or DeviceHistory(self._open_slot), keys_by_attempt)
             for device_id in self._devices.keys() - {device.id for device in devices}:
                 self._devices[device_id].mark_unlisted()
-            self._outages = outages_by_poll(healths, self._clock.monotonic())
+            self._outages = outages_by_poll(health_by_poll, self._clock.monotonic())
             self._valid_until = valid_until + self._clock.suspended_seconds()
 
     def add_event(self, event: PastEvent) -> None:
@@ -241,7 +245,7 @@ class History:
         with self._lock:
             now = self._seconds_since_boot()
             # The next call handles reports that have expired since the snapshot.
-            if now < self._valid_until and not self._store_ended_slots(now):
+            if now < self._valid_until and not self._begin_current_slot(now):
                 self._begin_slot(self._open_slot, is_valid=True)
 
     def forget(self, device_id: str) -> None:
@@ -306,21 +310,22 @@ class History:
     def _seconds_since_boot(self) -> float:
         return self._clock.monotonic() + self._clock.suspended_seconds()
 
-    def _update_device(self, device: MergedDevice, history: DeviceHistory, polls: Mapping[_Attempt, PollKey]) -> None:
+    def _update_device(
+        self, device: MergedDevice, history: DeviceHistory, keys_by_attempt: Mapping[_Attempt, PollKey]
+    ) -> None:
         if device.id not in self._devices and len(self._devices) >= MAX_DEVICES:
             return
         history.update(
-            device, lambda origin: polls.get((origin.source, origin.taken), (origin.source, "")), self._open_slot
+            device,
+            lambda origin: keys_by_attempt.get((origin.source, origin.taken), (origin.source, "")),
+            self._open_slot,
         )
         if any(history.metric_histories):
             self._devices[device.id] = history
 
-    def _store_ended_slots(self, now: float) -> bool:
-        """Store the slots that have ended, and return whether the current values are still valid."""
-        slept = self._clock.suspended_seconds()
-        has_slept = slept - self._slept_seconds >= MIN_SLEEP_SECONDS
-        gap_reason = SLEPT if has_slept else HELD_UP if now - self._last_call > MAX_SILENCE_SECONDS else ""
-        self._last_call, self._slept_seconds = now, slept if has_slept else self._slept_seconds
+    def _begin_current_slot(self, now: float) -> bool:
+        """Store the slots that have ended, and begin the current one. Return whether the previous values are kept."""
+        gap_reason = self._reason_if_interrupted(now)
         previous_slot, current_slot = self._open_slot, int(now // SLOT_SECONDS)
         if current_slot <= previous_slot:
             return True
@@ -331,10 +336,19 @@ class History:
             else:
                 self._begin_slot(slot, is_valid=SLOT_SECONDS * slot < self._valid_until)
                 self._end_slot(slot)
-        is_valid = not gap_reason and SLOT_SECONDS * current_slot < self._valid_until
-        self._begin_slot(current_slot, is_valid=is_valid)
+        keeps_values = not gap_reason and SLOT_SECONDS * current_slot < self._valid_until
+        self._begin_slot(current_slot, is_valid=keeps_values)
         self._open_slot = current_slot
-        return is_valid
+        return keeps_values
+
+    def _reason_if_interrupted(self, now: float) -> str:
+        """Return why the values of the slots since the last call are unknown, or "" if they are known."""
+        suspended_seconds, seconds_since_call = self._clock.suspended_seconds(), now - self._last_call
+        self._last_call = now
+        if suspended_seconds - self._slept_seconds >= MIN_SLEEP_SECONDS:
+            self._slept_seconds = suspended_seconds
+            return SLEPT
+        return HELD_UP if seconds_since_call > MAX_SILENCE_SECONDS else ""
 
     def _end_slot(self, slot: int) -> None:
         for device in self._devices.values():
@@ -366,11 +380,13 @@ def absence_reason(device: MergedDevice | None, metric_history: MetricHistory, o
     return metric_history.value.value if isinstance(metric_history.value, Absent) else f"{source}: expired"
 
 
-def outages_by_poll(healths: Mapping[PollKey, Health], now: float) -> Mapping[PollKey, str]:
+def outages_by_poll(health_by_poll: Mapping[PollKey, Health], now: float) -> Mapping[PollKey, str]:
     """Map each poll to its failure, or "" if it works. The key (source, "") is for the source's device lists."""
-    outages = {key: _outage(health, now) for key, health in healths.items()}
+    outages = {key: _outage(health, now) for key, health in health_by_poll.items()}
     working_lists = {(source, ""): "" for source, _ in outages}
-    list_outages = {(key[0], ""): outage for key, outage in outages.items() if outage and healths[key].lists_devices}
+    list_outages = {
+        (key[0], ""): outage for key, outage in outages.items() if outage and health_by_poll[key].lists_devices
+    }
     return {**outages, **working_lists, **list_outages}
 
 

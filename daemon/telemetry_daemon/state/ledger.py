@@ -245,13 +245,13 @@ class Ledger:
             entry.start = start
         return self._to_monotonic(start.time) if is_first_hook_start or device_id not in entry.card_uses else None
 
-    def _end_previous_run(self, entry: Entry, start: RecordedTime) -> None:
+    def _end_previous_run(self, entry: Entry, next_start: RecordedTime) -> None:
         del self._entries[entry.key]
-        is_missing = entry.missing_since is not None
-        last_seen = (entry.last_seen if is_missing else None) or RecordedTime(self._wall_time, "seen")
-        entry.end = RecordedTime(min(last_seen.time, start.time), last_seen.told_by)
+        last_seen = entry.last_seen if entry.missing_since is not None else None
+        last_seen = last_seen or RecordedTime(self._wall_time, "seen")
+        entry.end = replace(last_seen, time=min(last_seen.time, next_start.time))
         entry.shorten_last_gap(entry.end.time)
-        self._remove_from_cards(entry, self._to_monotonic(start.time))
+        self._remove_from_cards(entry, self._to_monotonic(next_start.time))
 
     def _end_run(self, claim: Claim, devices: Sequence[MergedDevice]) -> None:
         entry = self._entries.get(entry_key(claim.owner))

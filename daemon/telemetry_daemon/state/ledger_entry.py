@@ -141,7 +141,7 @@ class Entry:
         return self.last_seen if is_absent else None
 
     def to_record(self, hostname: str, unsettled: Mapping[str, Tally]) -> JobRecord:
-        """Return the job record. `unsettled` maps device ids to use that is not yet settled."""
+        """Return the job record. It includes `unsettled`: tallies, by device id, of use that is not settled yet."""
         card_shares = [_to_card_share(use, unsettled.get(use.id, Tally())) for use in self.card_uses.values()]
         cards = tuple(card for card in card_shares if card.seconds or card.readings or card.events)
         return JobRecord(

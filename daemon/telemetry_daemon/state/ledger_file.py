@@ -29,8 +29,8 @@ MAX_JOBS_BYTES = 16 << 20
 WRITE_SECONDS = 60.0
 # At most this many records wait while the disk is full.
 MAX_UNWRITTEN = 1024
-# If the daemon was killed, the last records of `jobs.jsonl` may also be in `ledger.json`.
-_TAIL_BYTES = 4 << 20
+# If the daemon was killed, `ledger.json` may still contain jobs that `jobs.jsonl` has at its end. `load` omits them.
+_NEWEST_JOBS_BYTES = 4 << 20
 _LOCK_TIMEOUT_SECONDS = 1.0
 
 
@@ -118,6 +118,6 @@ class LedgerFile:
 
 def _newest_job_lines(folder: OwnFolder) -> bytes:
     try:
-        return folder.read(JOBS, 2 * MAX_JOBS_BYTES)[-_TAIL_BYTES:]
+        return folder.read(JOBS, 2 * MAX_JOBS_BYTES)[-_NEWEST_JOBS_BYTES:]
     except FileNotFoundError:  # no records yet
         return b""

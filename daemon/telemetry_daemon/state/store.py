@@ -102,8 +102,8 @@ class Store:
         """Drop a source with all its reports."""
         with self._lock:
             state = self._state
-            for key in [key for key in state.healths if key[0] == source]:
-                state.removed_healths[key] = state.healths.pop(key)
+            for key in [key for key in state.health_by_poll if key[0] == source]:
+                state.removed_health_by_poll[key] = state.health_by_poll.pop(key)
                 state.reports.pop(key, None)
                 state.refused_counts.pop(key, None)
                 state.awaited_polls.pop(key, None)
@@ -142,8 +142,8 @@ class Store:
             admitted = admit(report or Report(), state.merge.identities)
             report = admitted.report if report is not None else None
             result = replace(result, detail=cut_text(result.detail, bounds.MAX_TEXT_LENGTH))
-            previous_health = state.healths.get(key) or state.removed_healths.get(key)
-            state.healths[key] = health.health_after(source, poll, capture, result, interval, previous_health)
+            previous_health = state.health_by_poll.get(key) or state.removed_health_by_poll.get(key)
+            state.health_by_poll[key] = health.health_after(source, poll, capture, result, interval, previous_health)
             state.cpu_seconds[source] = state.cpu_seconds.get(source, 0.0) + capture.cpu_seconds
             was_awaited, previous_reports = state.awaited_polls.pop(key, None) is not None, dict(state.reports)
             previous_report = state.reports.pop(key, None)
@@ -173,8 +173,8 @@ class Store:
     def count_overrun(self, key: PollKey) -> None:
         """Count a poll that was due again while it was still running."""
         with self._lock:
-            if key in self._state.healths:
-                self._state.healths[key] = health.with_overrun(self._state.healths[key])
+            if key in self._state.health_by_poll:
+                self._state.health_by_poll[key] = health.with_overrun(self._state.health_by_poll[key])
                 self._snapshot = None
 
     def snapshot(self) -> Snapshot:
@@ -229,7 +229,7 @@ class Store:
         """Return the health of a poll, or None before its first attempt."""
         with self._lock:
             self._drop_reports_after_sleep()
-            return self._state.healths.get(key)
+            return self._state.health_by_poll.get(key)
 
     def identities(self) -> tuple[Identity, ...]:
         """Return the identities of the recorded devices, which are stored across restarts."""
@@ -283,7 +283,9 @@ class Store:
         state.slept = self._clock.suspended_seconds()
         state.reports.clear()
         now = self._clock.monotonic()
-        state.healths = {key: replace(item, expires=min(item.expires, now)) for key, item in state.healths.items()}
+        state.health_by_poll = {
+            key: replace(item, expires=min(item.expires, now)) for key, item in state.health_by_poll.items()
+        }
         self._merged = self._snapshot = None
 
     def _merge_or_reuse(self, *, is_reusable: bool) -> MergedNode:
@@ -314,7 +316,7 @@ class Store:
                 }:
                     self._accumulator.forget(device_id)
             self._accumulator.record_presence(merged.events, self._clock.wall())
-            self._accumulator.update(owned, state.healths)
+            self._accumulator.update(owned, state.health_by_poll)
             self._accumulator.check_links(merged.devices, self._clock.wall())
         if self._attribution is not None:
             self._attribution.update_ledger(owned.devices)
@@ -356,7 +358,7 @@ class Store:
 
     def _build_snapshot(self, merged: MergedNode, now: float) -> Snapshot:
         state = self._state
-        expiries = [merged.valid_until, *(item.expires for item in state.healths.values() if item.expires > now)]
+        expiries = [merged.valid_until, *(item.expires for item in state.health_by_poll.values() if item.expires > now)]
         if now < state.awaited_until and state.awaited_polls:
             expiries.append(state.awaited_until)
         devices = self._shown_devices(merged, now)

@@ -28,9 +28,9 @@ class StoreState:
     reports: dict[PollKey, CheckedReport] = field(default_factory=dict)
     # The number of devices that exceeded the limit in each poll's newest report.
     refused_counts: dict[PollKey, int] = field(default_factory=dict)
-    healths: dict[PollKey, Health] = field(default_factory=dict)
+    health_by_poll: dict[PollKey, Health] = field(default_factory=dict)
     # If a removed source is added again, its counts continue.
-    removed_healths: dict[PollKey, Health] = field(default_factory=dict)
+    removed_health_by_poll: dict[PollKey, Health] = field(default_factory=dict)
     cpu_seconds: dict[str, float] = field(default_factory=dict)
     sources: dict[str, SourceFacts] = field(default_factory=dict)
     # Maps the first polls that have not ended to their vendors.
@@ -70,7 +70,7 @@ class StoreState:
 
     def current_reports(self, now: float) -> list[CheckedReport]:
         """Return all reports except outdated device lists."""
-        unlisted_since = unlisted_since_by_source(self.healths.values(), now)
+        unlisted_since = unlisted_since_by_source(self.health_by_poll.values(), now)
         reports = [(checked, unlisted_since.get(checked.report.source, -math.inf)) for checked in self.reports.values()]
         return [
             checked for checked, since in reports if not checked.report.lists_devices or checked.report.taken >= since
@@ -78,19 +78,19 @@ class StoreState:
 
     def last_listed_by_source(self, now: float) -> dict[str, float | None]:
         """Map each source that cannot list devices now to the Unix time of its last list, or None if unknown."""
-        list_healths = [
+        device_list_polls = [
             health
-            for health in self.healths.values()
+            for health in self.health_by_poll.values()
             if health.lists_devices and health.source in self.sources and health.state in _MAY_HAVE_DEVICES
         ]
-        unlisted_sources = unlisted_since_by_source(self.healths.values(), now).keys()
+        unlisted_sources = unlisted_since_by_source(self.health_by_poll.values(), now).keys()
         working_sources = {
             health.source
-            for health in list_healths
+            for health in device_list_polls
             if is_up(health, now) and health.state != "released" and health.source not in unlisted_sources
         }
         times: dict[str, float | None] = {}
-        for health in list_healths:
+        for health in device_list_polls:
             if health.source not in working_sources:
                 times[health.source] = max(health.last_success or 0.0, times.get(health.source) or 0.0) or None
         return times
@@ -113,13 +113,13 @@ class StoreState:
 
     def status_inputs(self, merged: MergedNode, now: float) -> Iterator[StatusInput]:
         """Yield the data for each source's status, sorted by source name."""
-        for source in sorted({name for name, _ in self.healths}):
+        for source in sorted({name for name, _ in self.health_by_poll}):
             facts = self.sources.get(source, SourceFacts(source, "", ()))
             forgotten_count = sum(count for (_, name), count in self.merge.forgotten_counts.items() if name == source)
             yield StatusInput(
                 source,
                 facts.vendor,
-                [health for key, health in sorted(self.healths.items()) if key[0] == source],
+                [health for key, health in sorted(self.health_by_poll.items()) if key[0] == source],
                 [
                     stored.report
                     for key, stored in self.reports.items()
