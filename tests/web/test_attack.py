@@ -20,7 +20,7 @@ from kits.attackers import attack
 from kits.processes import peak_mib
 from kits.waiting import PATIENCE_SECONDS, until
 from kits.web_server import Pki, connect, fetch, read_to_end
-from telemetry_daemon.web.server.web_server import MAX_CLIENTS_PER_ROUND
+from telemetry_daemon.web.server.web_server import MAX_CLIENTS_PER_BATCH
 
 HERE = Path(__file__).parent
 SCRAPES = 40
@@ -110,7 +110,7 @@ def test_scrapes_go_on_under_attack(
     record_property("peak_mib", round(peak, 1))
     assert peak < MAX_MIB
     assert statistics.median(descriptors) < 300
-    assert max(descriptors) < 300 + MAX_CLIENTS_PER_ROUND  # these are accepted before the same number is dropped
+    assert max(descriptors) < 300 + MAX_CLIENTS_PER_BATCH  # these are accepted before the same number is dropped
 
 
 def test_an_unfinished_request_is_hung_up_on_after_five_seconds() -> None:

@@ -27,9 +27,10 @@ from telemetry_parsers.dataclass import dataclass
 
 CLOSING_CHECKS = 100  # one second in total
 CLOSING_CHECK_SECONDS = 0.01
-CLIENTS_PER_ROUND = 16  # accepting a client takes about 0.1 ms, which delays the connected clients
-# While clients are waiting, the limit doubles in each round, so that attackers do not delay a scraper.
-MAX_CLIENTS_PER_ROUND = 128
+# At most this many clients are accepted at once: each takes about 0.1 ms, which delays the connected clients.
+CLIENTS_PER_BATCH = 16
+# While clients are waiting, the limit doubles with each batch, so that attackers do not delay a scraper.
+MAX_CLIENTS_PER_BATCH = 128
 PAUSE_AFTER_FAILURE_SECONDS = 0.1
 
 _OUT_OF_DESCRIPTORS_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -85,22 +86,22 @@ class WebServer:
     async def start(self) -> None:
         """Listen on all addresses. If one of them fails, listen on none and raise WebError."""
         access = AccessControl(load_config(self._config_file), self._limits)
-        self._serve(_open_all(self._listen), access)
+        self._start_accepting(_open_all(self._listen), access)
         self._allow_hosts(self._allowed_hosts)
 
     async def start_on(self, listener: Listener, is_admitted: Callable[[socket.socket], bool]) -> None:
         """Serve an open listener without passwords, but only the clients that `is_admitted` accepts."""
         self._is_admitted = is_admitted
         self._listen = (listener.setting,)
-        self._serve([listener], AccessControl(load_config("")))
+        self._start_accepting([listener], AccessControl(load_config("")))
 
-    def _serve(self, listeners: Sequence[Listener], access: AccessControl) -> None:
-        capacity = connection_limit(raise_descriptor_limit(), MAX_CONNECTIONS + MAX_CLIENTS_PER_ROUND)
+    def _start_accepting(self, listeners: Sequence[Listener], access: AccessControl) -> None:
+        capacity = connection_limit(raise_descriptor_limit(), MAX_CONNECTIONS + MAX_CLIENTS_PER_BATCH)
         connections = OpenConnections(min(capacity, MAX_CONNECTIONS))
-        self._max_round_size = max(CLIENTS_PER_ROUND, capacity - MAX_CONNECTIONS)
+        self._max_batch_size = max(CLIENTS_PER_BATCH, capacity - MAX_CONNECTIONS)
         self._shared = SharedState(self._handler, access, connections, self._deadlines)
         self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._accept_on(listeners)
+        self._add_acceptors(listeners)
 
     async def serve_forever(self) -> None:
         """Wait until `close` is called, or raise the error that ends the server."""
@@ -123,7 +124,7 @@ class WebServer:
             await acceptor.stop()
         self._shared.access.replace_config(loaded_config)
         self._listen = addresses
-        self._accept_on(new_listeners)
+        self._add_acceptors(new_listeners)
         self._allow_hosts(allowed_hosts)
         for acceptor in closing_acceptors:
             await acceptor.empty_backlog(lambda client: is_listening_at(listeners, client.getsockname()))
@@ -159,10 +160,10 @@ class WebServer:
             connection.abort()
         await asyncio.sleep(0)  # gives the transports a round of the loop to close their sockets
 
-    def _accept_on(self, listeners: Sequence[Listener]) -> None:
+    def _add_acceptors(self, listeners: Sequence[Listener]) -> None:
         for listener in listeners:
             acceptor = _Acceptor(
-                listener, self._create_connection, self._shared.open_connections.evict_oldest, self._max_round_size
+                listener, self._create_connection, self._shared.open_connections.evict_oldest, self._max_batch_size
             )
             acceptor.task.add_done_callback(self._on_acceptor_end)
             self._acceptors[listener.setting] = acceptor
@@ -196,7 +197,7 @@ class _Acceptor:
         listener: Listener,
         create_connection: Callable[[socket.socket], Awaitable[None]],
         evict_connection: Callable[[], object],
-        max_round_size: int = CLIENTS_PER_ROUND,
+        max_batch_size: int = CLIENTS_PER_BATCH,
     ) -> None:
         self.listener = listener
         self._create_connection = create_connection
@@ -204,8 +205,8 @@ class _Acceptor:
         self._log = RateLimitedLogger(logger)
         self._wake_event = asyncio.Event()
         self._is_stopping = False
-        self._max_round_size = max_round_size
-        self._round_size = CLIENTS_PER_ROUND
+        self._max_batch_size = max_batch_size
+        self._batch_size = CLIENTS_PER_BATCH
         self.task = asyncio.get_running_loop().create_task(self._run(), name=f"accept {listener.setting}")
 
     async def stop(self) -> None:
@@ -243,7 +244,7 @@ class _Acceptor:
                 await self._wake_event.wait()
                 self._wake_event.clear()
                 if not self._is_stopping:
-                    await asyncio.gather(*map(self._create_connection, self._accept_some()))
+                    await asyncio.gather(*map(self._create_connection, self._accept_batch()))
         except OSError as error:
             # Other errors concern one client or the network, so accepting continues.
             if error.errno in _BROKEN_LISTENER_ERRORS:
@@ -252,16 +253,16 @@ class _Acceptor:
                 self._evict_connection()
                 self._log.warning("cannot accept a connection: %s; raise LimitNOFILE", error.strerror)
 
-    def _accept_some(self) -> list[socket.socket]:
+    def _accept_batch(self) -> list[socket.socket]:
         clients: list[socket.socket] = []
         try:
-            while len(clients) < self._round_size and (client := self._accept_client()) is not None:
+            while len(clients) < self._batch_size and (client := self._accept_client()) is not None:
                 clients.append(client)
         except OSError:
             if not clients:
                 raise
-        are_more_waiting = len(clients) == self._round_size
-        self._round_size = min(self._max_round_size, 2 * len(clients)) if are_more_waiting else CLIENTS_PER_ROUND
+        are_more_waiting = len(clients) == self._batch_size
+        self._batch_size = min(self._max_batch_size, 2 * len(clients)) if are_more_waiting else CLIENTS_PER_BATCH
         return clients
 
     def _accept_client(self) -> socket.socket | None:
