@@ -94,7 +94,7 @@ def _daemon_address(url: str | None) -> Address | None:
     if directory is None:
         return None
     local_address = Address("the daemon of this node", unix=str(local_socket_in(directory)))
-    with contextlib.closing(Client(local_address, seconds=1.0)) as client:
+    with contextlib.closing(Client(local_address, timeout_seconds=1.0)) as client:
         try:
             client.get("/readyz")
         except NodeError as error:

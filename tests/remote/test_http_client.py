@@ -126,7 +126,7 @@ def _answer_once(server, answer):
 
 def test_who_does_not_answer_is_given_up():
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(NodeError, match="no answer in time"):
-        Client(node_address(f"127.0.0.1:{silent.getsockname()[1]}"), seconds=0.2).get("/")
+        Client(node_address(f"127.0.0.1:{silent.getsockname()[1]}"), timeout_seconds=0.2).get("/")
 
 
 def test_without_a_listener(tmp_path):
@@ -158,7 +158,7 @@ def test_a_stream_lasts_longer_than_any_answer_may_take(monkeypatch):
     now, events = 1000.0, Events()
     monkeypatch.setattr(http_client, "time", SimpleNamespace(monotonic=lambda: now))
     with running_server(lambda request: Response(200, (b": hello\n\n",), pieces=events)) as server:
-        names = Client(node_address(f"127.0.0.1:{server.port}"), seconds=60.0).events("/api/v1/events")
+        names = Client(node_address(f"127.0.0.1:{server.port}"), timeout_seconds=60.0).events("/api/v1/events")
         events.waiting.append(b"event: state\ndata: 1\n\n")
         assert next(names) == ("state", "1")
         for _ in range(5):

@@ -239,7 +239,9 @@ def local_daemon_has_same_settings(arguments: argparse.Namespace) -> bool:
 
 
 def _local_client(arguments: argparse.Namespace) -> Client:
-    return Client(Address("the daemon", unix=str(options.local_socket_path(arguments))), seconds=_SHORT_TIMEOUT_SECONDS)
+    return Client(
+        Address("the daemon", unix=str(options.local_socket_path(arguments))), timeout_seconds=_SHORT_TIMEOUT_SECONDS
+    )
 
 
 def _parse_snapshot(body: bytes, daemon_name: str, now: float | None) -> Result:

@@ -100,15 +100,15 @@ class InvalidResponseError(Exception):
 
 
 class _Connection:
-    def __init__(self, connection: socket.socket, seconds: float) -> None:
+    def __init__(self, connection: socket.socket, timeout_seconds: float) -> None:
         self._socket = connection
-        self._seconds = seconds
+        self._timeout_seconds = timeout_seconds
         self._deadline = 0.0
         self._buffer = bytearray()
         self.is_persistent = True
 
     def restart_timeout(self) -> None:
-        self._deadline = time.monotonic() + self._seconds
+        self._deadline = time.monotonic() + self._timeout_seconds
 
     def close(self) -> None:
         self._socket.close()
@@ -222,10 +222,10 @@ class Response:
 class Client:
     """Sends requests to one daemon. Not thread-safe."""
 
-    def __init__(self, address: Address, credentials: Credentials | None = None, seconds: float = 5.0) -> None:
+    def __init__(self, address: Address, credentials: Credentials | None = None, timeout_seconds: float = 5.0) -> None:
         self._address = address
         self._credentials = credentials or Credentials()
-        self._seconds = seconds
+        self._timeout_seconds = timeout_seconds
         self._connection: _Connection | None = None
 
     def get(self, target: str) -> Response:
@@ -273,7 +273,9 @@ class Client:
 
     def _open_connection(self) -> _Connection:
         if self._connection is None:
-            self._connection = _Connection(_connect(self._address, self._credentials, self._seconds), self._seconds)
+            self._connection = _Connection(
+                _connect(self._address, self._credentials, self._timeout_seconds), self._timeout_seconds
+            )
         self._connection.restart_timeout()
         return self._connection
 
@@ -282,12 +284,12 @@ class Client:
         return {**headers, **self._credentials.headers()}
 
 
-def _connect(address: Address, credentials: Credentials, seconds: float) -> socket.socket:
+def _connect(address: Address, credentials: Credentials, timeout_seconds: float) -> socket.socket:
     if address.unix:
         from pathlib import Path
 
-        return connect(Path(address.unix), seconds)
-    connection = socket.create_connection((address.host, address.port), seconds)
+        return connect(Path(address.unix), timeout_seconds)
+    connection = socket.create_connection((address.host, address.port), timeout_seconds)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if not address.is_tls:
         return connection
