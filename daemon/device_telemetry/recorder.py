@@ -151,7 +151,7 @@ class Recorder(ContextDecorator):
             self._condition.notify_all()
 
     def _pause(self, seconds: float) -> bool:
-        """Wait before the next sample. Return whether the sample needs new energy counters."""
+        """Wait before the next sample. Return whether the energy counters must be read again for this sample."""
         deadline = time.monotonic() + seconds
         with self._condition:
             if self._awaits_counters:

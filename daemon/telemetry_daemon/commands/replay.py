@@ -33,10 +33,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "value",
-        metavar="TIME|TIMES",
+        metavar="TIME|FACTOR",
         nargs="?",
         default="",
-        help=f"with `seek`: {TIME_FORMS}; with `speed`: {playback_clock.SLOWEST:g} to {playback_clock.FASTEST:g}",
+        help=f"with `seek`: {TIME_FORMS}; with `speed`: a factor from {playback_clock.SLOWEST:g} to {playback_clock.FASTEST:g}",
     )
     options.add_config(parser)
 

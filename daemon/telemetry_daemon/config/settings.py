@@ -76,7 +76,7 @@ class WebSettings:
 
 @dataclass(frozen=True, slots=True)
 class PollSettings:
-    """Settings of one poll. Replace POLL with the poll's name in `telemetry doctor`, for example `processes`."""
+    """Settings of one poll. POLL stands for the poll's name, for example `processes`. `telemetry doctor` shows the names."""
 
     mode: Literal["auto", "always", "never"] = field(
         default="auto",
@@ -89,7 +89,7 @@ class PollSettings:
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """Settings of a source. Replace NAME with the source's name in `telemetry doctor`, for example `mthreads-gmi`."""
+    """Settings of a source. NAME stands for its name, for example `mthreads-gmi`. `telemetry doctor` shows the names."""
 
     mode: Mode = field(
         default="auto",

@@ -20,7 +20,7 @@ SettingKind = Literal["text", "path", "choice", "number", "switch", "list", "cou
 NAME, POLL, MODEL, EXPORTER = "NAME", "POLL", "MODEL", "EXPORTER"
 PLACEHOLDERS = (NAME, POLL, MODEL, EXPORTER)
 _PLACEHOLDER_BY_SECTION = {"sources": NAME, "polls": POLL, "peaks": MODEL, "compat": EXPORTER}
-# Environment variables cannot contain the name of a model or an exporter.
+# Settings of models and exporters have no environment variables, which cannot spell names such as `MTT S5000`.
 _NOT_IN_VARIABLES = frozenset({MODEL, EXPORTER})
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")

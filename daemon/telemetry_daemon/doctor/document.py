@@ -244,7 +244,7 @@ def _versions_to_json(remote_daemon: DaemonView | None) -> VersionsJson:
 
 def _cleaned(value: Any) -> Any:
     if isinstance(value, dict):
-        return {clean(key): _cleaned(value) for key, value in value.items()}
+        return {clean(key): _cleaned(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_cleaned(item) for item in value]
     return clean(value) if isinstance(value, str) else value

@@ -202,7 +202,7 @@ def _hides_from_groups(options: Mapping[str, str], groups: Collection[int]) -> b
 
 
 def read_folders(settings: Settings) -> tuple[Folder, ...]:
-    """Return the daemon's folders, without missing folders that can be created."""
+    """Return the daemon's folders. Omit a missing folder if the daemon can create it."""
     state = settings.state
     paths = {"state.directory": state.directory, "state.runtime_directory": state.runtime_directory}
     folders = (_read_folder(setting, Path(path)) for setting, path in paths.items())

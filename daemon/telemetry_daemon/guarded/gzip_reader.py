@@ -94,7 +94,7 @@ class GzipReader(io.RawIOBase):
                 skipped_bytes = max(0, skipped_bytes - len(piece))
                 if len(data) >= _PIECE_BYTES:
                     break
-        except standard_zlib.error:  # the damage is reported after these bytes
+        except standard_zlib.error:  # `read` returns these bytes first, and then reports the damage
             pass
         return bytes(data)
 

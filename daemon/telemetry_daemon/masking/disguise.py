@@ -52,7 +52,7 @@ class StandIns:
         return prefix + "".join(_with_case_of(old, next(replacements)) if old.isalnum() else old for old in body)
 
     def for_whole_number(self, value: str) -> str:
-        """Return the stand-in for a decimal number: the same number as the stand-in for its hexadecimal form."""
+        """Return the stand-in for a decimal number. The same number in hexadecimal form gets a stand-in of equal value."""
         return str(int(self._replace_each(f"{int(value):x}", _replace_hex_digit), 16))
 
     def for_address(self, value: str) -> str:

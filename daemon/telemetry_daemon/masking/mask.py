@@ -17,7 +17,7 @@ from telemetry_daemon.masking.secrets import Kind, KnownIdentities, WholeWords, 
 from telemetry_daemon.masking.shapes import Treatment, is_identifying, is_private, treatment_of_key
 from telemetry_parsers.model import Capture, Command, Files, Library, Output, Plain, Report, Request
 
-# A shorter identity, such as `7`, is masked only after its key.
+# A shorter identity, such as `7`, is masked only where it follows its key, as in `serial: 7`.
 _MIN_ID_LENGTH = 6
 _BASE64 = "base64"
 _ONE_WORD = re.compile(r"[\w.:+-]{1,40}\Z")

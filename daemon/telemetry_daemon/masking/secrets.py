@@ -13,7 +13,7 @@ from telemetry_parsers.dataclass import dataclass, field
 
 Kind = Literal["whole", "whole_number", "address"]
 
-# These treatments select words within a span, so they apply even if other words in the span were examined before.
+# These treatments mask single words. An earlier match inside the span does not hide the span's other words from them.
 _WORDWISE_TREATMENTS = ("names", "odd")
 _WORD = re.compile(r"\S+")
 # Results for shorter texts are cached, because keys and words repeat in each capture.

@@ -30,7 +30,7 @@ class LaunchRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExitInfo:
-    """A process's exit status, or None if unknown, and CPU time. A negative status is a negated signal number."""
+    """A process's exit status and CPU time. An unknown status is None. A negative status is a negated signal number."""
 
     status: int | None
     cpu_seconds: float

@@ -33,7 +33,7 @@ class HostReader(Reader):
         self._calls = calls if calls is not None else host_calls()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # the host has no targets
-        """Return one output per call. The status of a failed call is its errno."""
+        """Return a capture with an output for each of the poll's calls. The status of a failed call is its errno."""
         start, cpu_start = ReadStart(), time.thread_time()
         outputs: tuple[Output, ...] = ()
         failure: Failure | None = None

@@ -70,13 +70,13 @@ def render_nodes(root: str) -> list[Plain]:
 
 
 def _pod_uids_in(folder: str, names: list[str]) -> list[Plain] | None:
-    pod_names = list(names)
+    cgroup_names = list(names)
     for name in filter(_QOS_CLASS.fullmatch, names):
         subfolder_names = _entry_names(f"{folder}/{name}")
         if subfolder_names is None:
             return None
-        pod_names += subfolder_names
-    return sorted({match["uid"].replace("_", "-") for name in pod_names if (match := _POD_CGROUP.fullmatch(name))})
+        cgroup_names += subfolder_names
+    return sorted({match["uid"].replace("_", "-") for name in cgroup_names if (match := _POD_CGROUP.fullmatch(name))})
 
 
 def _match_names(folder: str, pattern: re.Pattern[str]) -> list[Plain]:

@@ -39,7 +39,7 @@ class ToolSearch:
         usable_tools = (tool for tool in tools if os.access(tool.path, os.X_OK) and not tool.distrust_reason)
         return next(usable_tools, tools[0] if tools else None)
 
-    def missing_text(self, name: str) -> str:
+    def missing_tool_message(self, name: str) -> str:
         """Return an error message for a missing tool, with a remedy."""
         if self.path:
             return f"{self.path} is not a file; correct sources.{self.source}.path, or leave it empty to search"

@@ -104,7 +104,7 @@ class CommandReader:
         results = _PollResults(poll.deadline, start.monotonic_time + poll.deadline)
         failure: Failure | None = None
         try:
-            self._read_locked(poll, targets, results)
+            self._run_exclusively(poll, targets, results)
         except _PollFailedError as error:
             failure = error.failure
         return start.create_capture(self._source, poll, tuple(results.outputs), failure, results.cpu_seconds)
@@ -145,7 +145,7 @@ class CommandReader:
         """Return the PID of the tool if it still runs after `close`."""
         return self._leftover_pids
 
-    def _read_locked(self, poll: Poll, targets: Targets, results: _PollResults) -> None:
+    def _run_exclusively(self, poll: Poll, targets: Targets, results: _PollResults) -> None:
         request = poll.request
         if not isinstance(request, Command):
             text = f"{self._source}: a tool cannot answer a {type(request).__name__} request"
@@ -272,7 +272,7 @@ class CommandReader:
 
 
 def _not_found_failure(request: Command, search: ToolSearch) -> Failure:
-    return Failure("missing", None, search.missing_text(request.alternatives[0][0]))
+    return Failure("missing", None, search.missing_tool_message(request.alternatives[0][0]))
 
 
 def _is_abandoned(run: RunResult, request: Command) -> bool:

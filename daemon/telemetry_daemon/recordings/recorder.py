@@ -209,7 +209,7 @@ def _may_be_replaced(first_bytes: bytes) -> bool:
 
 
 class FirstResultGate:
-    """Holds back captures until an accelerator source returns output. Thread-safe."""
+    """Holds back the newest capture of each poll until an accelerator source returns output. Thread-safe."""
 
     def __init__(self, sink: CaptureSink, capture_parser: CaptureParser) -> None:
         self._sink = sink
@@ -219,7 +219,7 @@ class FirstResultGate:
         self.is_open = False
 
     def __call__(self, capture: Capture, report: Report | None) -> None:
-        """Pass a capture to the sink, or hold back the newest capture of each poll while the gate is closed."""
+        """Pass a capture to the sink, after the captures held back so far. While the gate is closed, hold it back."""
         if not self.is_open:
             with self._lock:
                 if not self._open_for(capture):

@@ -7,7 +7,7 @@ from telemetry_parsers.codec.json_types import LongText
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.dataclass import dataclass
 
-# The schema of a line that counts dropped captures. Its `round_ended` is the monotonic time when each poll had run once.
+# The schema of a line that counts dropped captures. `round_ended` is the monotonic time by which all polls had run.
 LOST_SCHEMA = "telemetry.lost/1"
 _MAX_SECONDS = 366 * 86_400.0
 

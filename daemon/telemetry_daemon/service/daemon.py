@@ -302,7 +302,7 @@ class Service:
 
     def _set_daemon_metrics(self) -> None:
         self._daemon_metrics.set_version()
-        self._daemon_metrics.record_reload(succeeded=1.0)
+        self._daemon_metrics.record_reload(succeeded=True)
         self._daemon_metrics.configure(self._settings)
         self._daemon_metrics.set_plugin_failures(self._node.failed_plugins())
         self._maintenance.save()
@@ -329,13 +329,13 @@ class Service:
             await asyncio.to_thread(self._apply_settings, settings)
             self._input_hash = input_hash
         except (ConfigError, WebError) as error:
-            self._daemon_metrics.record_reload(succeeded=0.0)
+            self._daemon_metrics.record_reload(succeeded=False)
             logger.error(
                 "the configuration was not reloaded; the running configuration remains", extra={"error": str(error)}
             )
             systemd.report_ready("the new configuration is invalid; the running configuration remains")
             return
-        self._daemon_metrics.record_reload(succeeded=1.0)
+        self._daemon_metrics.record_reload(succeeded=True)
         logger.info("configuration reloaded")
         systemd.report_ready("serving on " + ", ".join(self._web_server.addresses))
 

@@ -25,9 +25,9 @@ class DaemonMetrics:
         """Set the versions of the daemon and of Python."""
         self._set("telemetry_build_info", {(("version", __version__), ("python", sys.version.split()[0])): 1.0})
 
-    def record_reload(self, *, succeeded: float) -> None:
+    def record_reload(self, *, succeeded: bool) -> None:
         """Record whether the last load of the configuration succeeded."""
-        self._set("telemetry_config_last_reload_successful", {(): succeeded})
+        self._set("telemetry_config_last_reload_successful", {(): float(succeeded)})
 
     def set_plugin_failures(self, plugins: Sequence[str]) -> None:
         """Set the plugins that failed to load."""

@@ -57,7 +57,7 @@ class CardState:
     job: Job | None = None
     load: float = 0.0
     memory_share: float = 0.0
-    work: float = 0.0  # the load that makes progress
+    productive_load: float = 0.0  # the part of `load` that advances the job; 0 while the job hangs
     busy_seconds: float = 0.0
     work_done: float = 0.0
     watts: float = 0.0
@@ -121,17 +121,17 @@ class CardState:
         pattern = self.pattern
         self.load = job.load(now, random) if job is not None else 0.0
         self.memory_share = job.memory(now) if job is not None else 0.0
-        self.work = self.load * pattern.progress
+        self.productive_load = self.load * pattern.progress
         self._update_power(pattern.intensity, random)
         self._update_temperatures()
         self._update_clock()
-        self.busy_seconds += self.work
-        self.work_done += self.work * self.clock_share
+        self.busy_seconds += self.productive_load
+        self.work_done += self.productive_load * self.clock_share
         self.energy_joules += self.watts
         self.capped_seconds += self.is_capped
         self.hot_seconds += self.is_hot
-        self.link_bytes += self.work * pattern.links * _LINK_BYTES_PER_SECOND
-        self.pcie_bytes_per_second = self.work * _PCIE_BYTES_PER_SECOND * (1.0 + pattern.links)
+        self.link_bytes += self.productive_load * pattern.links * _LINK_BYTES_PER_SECOND
+        self.pcie_bytes_per_second = self.productive_load * _PCIE_BYTES_PER_SECOND * (1.0 + pattern.links)
         self.pcie_bytes += self.pcie_bytes_per_second
 
     def _update_power(self, intensity: float, random: Random) -> None:
@@ -264,14 +264,16 @@ VALUE_FUNCTIONS: Mapping[str, Callable[[CardState], SimulatedValue]] = {
     "memory_total_bytes": lambda card: float(_MIB * card.model.memory_mib),
     "memory_free_bytes": _free_bytes,
     "memory_reserved_bytes": lambda card: float(_MIB * card.model.memory_reserved_mib),
-    "memory_activity_ratio": lambda card: round(min(_ACTIVITY_PER_TRAFFIC * card.pattern.traffic, 1.0) * card.work, 2),
-    "memory_bandwidth_ratio": lambda card: round(card.pattern.traffic * card.work, 2),
+    "memory_activity_ratio": lambda card: round(
+        min(_ACTIVITY_PER_TRAFFIC * card.pattern.traffic, 1.0) * card.productive_load, 2
+    ),
+    "memory_bandwidth_ratio": lambda card: round(card.pattern.traffic * card.productive_load, 2),
     "memory_gtt_used_bytes": lambda _: float(_MIB * _GTT_USED_MIB),
     "memory_gtt_total_bytes": lambda _: float(_MIB * _GTT_MIB),
     "graphics_active_ratio": lambda card: round(card.load, 3),
     "sm_active_ratio": lambda card: round(0.92 * card.load, 2),
     "sm_occupancy_ratio": lambda card: round(0.41 * card.load, 2),
-    "tensor_active_ratio": lambda card: round(card.pattern.tensor * card.work, 2),
+    "tensor_active_ratio": lambda card: round(card.pattern.tensor * card.productive_load, 2),
     "pipe_active_ratio": lambda card: {pipe: round(_pipe_share(card, pipe) * card.load, 3) for pipe in PIPES},
     "engine_utilization_ratio": lambda card: {
         engine: round(_ENGINE_SHARES.get(engine, 0.0) * card.load, 2) for engine in card.demo.engines

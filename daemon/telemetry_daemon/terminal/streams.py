@@ -38,11 +38,11 @@ def _replace_missing_characters(stream: TextIO) -> None:
         stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
 
 
-def say(text: str, program: str = "telemetry") -> None:
-    """Write a line without control characters to standard error."""
+def say(message: str, program: str = "telemetry") -> None:
+    """Write the program's name and the message to standard error, with control characters replaced."""
     from telemetry_exporters.text import clean
 
-    sys.stderr.write(f"{program}: {clean(text)}\n")
+    sys.stderr.write(f"{program}: {clean(message)}\n")
 
 
 def terminal_width() -> int:

@@ -13,7 +13,7 @@ _MAX_NAMES = 20
 
 
 def similar_names(name: str, names: Iterable[str]) -> list[str]:
-    """Return the valid names that the user may have meant: sources of the tool with this name, or up to two others."""
+    """Return the valid names that the user may have meant: all sources of a tool, or else up to two similar names."""
     valid, normalized = frozenset(names), name.lower().replace("_", "-")
     sources = [
         source for vendor in VENDORS for tool, source in vendor.other_tools if tool == normalized and source in valid
@@ -36,7 +36,7 @@ def _most_similar(name: str, names: Iterable[str], limit: int) -> list[str]:
 
 
 def did_you_mean(names: Iterable[str]) -> str:
-    """Return `; did you mean X or Y?`, or an empty string without names."""
+    """Return `; did you mean X or Y?`, or an empty string if there are no names."""
     question = " or ".join(names)
     return f"; did you mean {question}?" if question else ""
 

@@ -62,7 +62,7 @@ _KEY_BY_CHARACTER: Mapping[str, Key] = {
     "\t": Key.TAB,
 }
 _PaintedLine = tuple[Line, bool]  # the line, and whether it is selected
-# Changes usually arrive every second. Without changes, the screen is painted this often, because ages grow.
+# Without new data, the screen is repainted at this interval, to update the ages of values. Data usually arrives every second.
 TICK_SECONDS = 1.2
 
 

@@ -56,7 +56,7 @@ class TokenBucket:
         self._counted_at = 0.0
 
     def missing_tokens(self, now: float) -> float:
-        """Return how many tokens the bucket needs to be full, with fractions."""
+        """Return how many tokens the bucket needs to be full. The number can be fractional, as tokens return gradually."""
         self._missing_tokens = max(0.0, self._missing_tokens - (now - self._counted_at) / self._interval)
         self._counted_at = now
         return self._missing_tokens

@@ -50,7 +50,7 @@ class Card:
         return {**self.identity, "calls": results, "instances": [card.read(tier) for card in self._instances]}
 
     def was_replaced(self) -> bool:
-        """Return whether another card now has the index of the card or of an instance."""
+        """Return whether the UUID at the card's index, or at the index of one of its instances, has changed."""
         return self._value(calls.UUID) not in (None, self.identity["uuid"]) or any(
             card.was_replaced() for card in self._instances
         )

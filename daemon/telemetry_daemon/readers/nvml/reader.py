@@ -24,9 +24,9 @@ _FIRST_PAUSE_SECONDS = 5.0
 _MAX_PAUSE_SECONDS = 60.0
 # A session that failed after working for this long is replaced at once.
 _MIN_WORKING_SECONDS = 60.0
-# Only a new session finds new MIG instances, or a node's first GPU. A session is replaced at most this often.
-_MIN_OUTDATED_SECONDS = 5.0
-_MIN_EMPTY_SECONDS = 30.0
+# Only a new session finds new MIG instances, or a node's first GPU. A younger session is not replaced.
+_MIN_AGE_IF_OUTDATED_SECONDS = 5.0
+_MIN_AGE_IF_EMPTY_SECONDS = 30.0
 # These errors rarely disappear soon. A typical cause is a denied device node.
 _PERSISTENT_ERRORS = frozenset({codes.NO_PERMISSION, codes.OPERATING_SYSTEM, codes.UNKNOWN})
 
@@ -104,8 +104,8 @@ class NvmlReader:
 
     def _needs_new_session(self) -> bool:
         session, age = self._require_session(), self._clock() - self._session_started_at
-        return (session.is_outdated and age >= _MIN_OUTDATED_SECONDS) or (
-            session.has_no_gpus and age >= _MIN_EMPTY_SECONDS
+        return (session.is_outdated and age >= _MIN_AGE_IF_OUTDATED_SECONDS) or (
+            session.has_no_gpus and age >= _MIN_AGE_IF_EMPTY_SECONDS
         )
 
     def _replace_session(self, code: int) -> None:

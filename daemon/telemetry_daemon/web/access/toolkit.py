@@ -99,7 +99,7 @@ class TlsConfig:
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """The content of a web configuration file. If `tls` is None, HTTP is plain."""
+    """The content of a web configuration file. If `tls` is None, the server uses HTTP without TLS."""
 
     tls: TlsConfig | None = None
     headers: tuple[tuple[str, str], ...] = ()

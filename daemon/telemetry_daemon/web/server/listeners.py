@@ -30,7 +30,7 @@ _REMEDIES = {
     errno.EMFILE: "no file descriptors are left; raise LimitNOFILE",
 }
 PROC = Path("/proc")
-# The search for the process is limited, because a node can have millions of open files.
+# The search for the process that uses a port has a time limit, because a node can have millions of open files.
 SEARCH_SECONDS = 0.5
 _LISTENING = "0A"
 _WORD_BYTES = 4
