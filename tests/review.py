@@ -69,7 +69,7 @@ def file_lines(name: str, parser: Parser, captures: list[Capture]) -> Iterator[s
         yield from _folded([f"{key}={text}" for key, text in report.facts])
         for position, device in enumerate(report.devices):
             yield f"    {_device(device)}"
-            yield from _folded([_reading(each) for each in _of(report, position)])
+            yield from _folded([_reading(reading) for reading in _of(report, position)])
             yield from _folded([_process(process) for process in report.processes if process.device == position])
         if report.unknown_fields:
             yield from _folded([f"unknown: {', '.join(report.unknown_fields)}"])
@@ -84,11 +84,11 @@ def _device(device: Device) -> str:
 
 
 def _of(report: Report, position: int) -> list[Reading]:
-    own = [
+    readings = [
         item for item in report.readings if item.device == position and not (item.metric in STATES and item.value == 0)
     ]
     order = list(SHORT)
-    return sorted(own, key=lambda reading: order.index(reading.metric) if reading.metric in SHORT else len(order))
+    return sorted(readings, key=lambda reading: order.index(reading.metric) if reading.metric in SHORT else len(order))
 
 
 def _reading(reading: Reading) -> str:

@@ -104,9 +104,9 @@ def test_tool_that_stays_missing_costs_little(devices: int) -> None:
     node = settled(Load(devices))
     node.store.add_source(SourceFacts("tool", "amd", ()))
     tool = Poll("readings", Command("tool", ()), interval=15.0, lists_devices=True)
-    node.take("tool", None, tool, PollResult("missing"))
+    node.ingest("tool", None, tool, PollResult("missing"))
     node.now += 1.0
-    assert calls_of(lambda: node.take("tool", None, tool, PollResult("missing"))) <= 100
+    assert calls_of(lambda: node.ingest("tool", None, tool, PollResult("missing"))) <= 100
     (status,) = (source for source in node.store.snapshot().sources if source.source == "tool")
     assert (status.state, status.polls[0].attempted) == ("missing", node.wall)
 

@@ -99,11 +99,11 @@ def test_a_wrong_field_is_refused_by_name_or_harmless(junk: Any, data: st.DataOb
     try:
         capture = codec.capture_from_plain(plain)
     except codec.CodecError as error:
-        place = error.path
+        path = error.path
     else:
-        place = key
+        path = key
         assert codec.capture_from_plain(through_text(codec.capture_to_plain(capture))) == capture
-    assert place.startswith(key)
+    assert path.startswith(key)
 
 
 def test_ints_become_floats_where_a_number_is_meant() -> None:

@@ -137,8 +137,8 @@ def test_reload_opens_closes_and_changes_pages(tmp_path: Path) -> None:
     web.write_text("basic_auth_users:\n  u: $2y$04$Zqk2y6Pj7w2gJ3cJ7q9R4eM6o3oK3b2d8w6r4mY1m8s0n2Q4u6y8W\n")
     with Daemon(tmp_path, with_port(first), ("--demo", "1xnvidia")) as daemon:
         labels_of(f"{first}/metrics", old)
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            reload(with_port(f"127.0.0.1:{taken.getsockname()[1]}"))
+        with socket.create_server(("127.0.0.1", 0)) as occupied:
+            reload(with_port(f"127.0.0.1:{occupied.getsockname()[1]}"))
             daemon.until(lambda: daemon.logged("compat.dcgm-exporter.listen_address: cannot listen on"))
             assert fetched(f"http://{first}/metrics")[0] == 200, "a port that is taken leaves all as it was"
         reload(with_port(second, 'version = "4.9"\n'))
@@ -159,15 +159,15 @@ def test_reload_opens_closes_and_changes_pages(tmp_path: Path) -> None:
 
 
 def test_taken_port_is_reported_and_tried_again(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as occupied:
+        address = f"127.0.0.1:{occupied.getsockname()[1]}"
         with Daemon(tmp_path, with_port(address), ("--demo", "1xnvidia")) as daemon:
             daemon.until(lambda: daemon.document()["devices"])
             assert 'telemetry_compat_up{exporter="dcgm-exporter"} 0' in daemon.page()
             daemon.logs("compat.dcgm-exporter.listen_address: cannot listen on")
             found = run_main("doctor", "--config", str(daemon.config_path))
             assert "the address of compat.dcgm-exporter cannot be served" in found.stdout
-            taken.close()
+            occupied.close()
             page_with(daemon, f"http://{address}/metrics", UTILIZATION.encode())
             daemon.until(lambda: 'telemetry_compat_up{exporter="dcgm-exporter"} 1' in daemon.page())
 

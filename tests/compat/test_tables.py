@@ -39,8 +39,8 @@ def test_table_uses_known_vendors_and_metrics(name: str) -> None:
 
 
 def test_energy_is_never_estimated() -> None:
-    taken = {reading for _, row in rows() for reading in row.formula.readings}
-    assert not any("estimated" in reading for reading in taken)
+    readings_used = {reading for _, row in rows() for reading in row.formula.readings}
+    assert not any("estimated" in reading for reading in readings_used)
 
 
 @pytest.mark.parametrize(("name", "version"), [*((name, "") for name in EXPORTERS), ("dcgm-exporter", "4.9")])

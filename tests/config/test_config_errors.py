@@ -194,8 +194,8 @@ def test_a_poll_is_checked_once_its_parser_is_loaded(bench: Workbench) -> None:
 
 def test_unknown_names_are_reported_beside_other_errors(bench: Workbench) -> None:
     text = "[sources.nvmll]\n[sources.nvml.polls.reading]\n[web]\nlisten_adress = 1\n[expect]\ndevices = 8\n"
-    known = {"known_sources": ("nvml",), "known_polls": {"nvml": ("readings",)}}
-    complaints = "\n".join(bench.complaints(text, **known))
+    known_names = {"known_sources": ("nvml",), "known_polls": {"nvml": ("readings",)}}
+    complaints = "\n".join(bench.complaints(text, **known_names))
     for expected in ("sources.nvmll: no such source", "web.listen_adress", "nvml.polls.reading: no such poll; did you"):
         assert expected in complaints
 

@@ -114,8 +114,8 @@ def test_parser_rejects_captures_of_other_tools(name: str) -> None:
 @by_parser
 def test_parser_rejects_real_output_of_other_tools(name: str, one_of: int) -> None:
     folder = shared_folder()
-    own = None if folder is None else folder / SHARED_FOLDERS.get(name, "none of them")
-    files = [path for path in shared_files() if path.parent != own and path.stem not in ALSO_OWN.get(name, ())]
+    own_folder = None if folder is None else folder / SHARED_FOLDERS.get(name, "none of them")
+    files = [path for path in shared_files() if path.parent != own_folder and path.stem not in ALSO_OWN.get(name, ())]
     assert len(files) > 150
     assert sum(path.parent.parent.name == "new-vendors" for path in files) > 80
     for path in files[sorted(PARSERS).index(name) % one_of :: one_of]:

@@ -39,7 +39,7 @@ AGENTS = {
 class _Page(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         number = self.server.next_number()  # type: ignore[attr-defined]  # the server below has it
-        body = "".join(f'scrape_number{{series="{each}"}} {number}\n' for each in range(SERIES)).encode()
+        body = "".join(f'scrape_number{{series="{series}"}} {number}\n' for series in range(SERIES)).encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/plain; version=0.0.4")
         self.end_headers()
@@ -243,13 +243,14 @@ class Pair:
     def complaints(self) -> list[str]:
         """Return the samples that are missing, duplicate, or out of order."""
         samples = self.store.samples("scrape_number", self.name)
-        failed = sum(1 for each in self.store.samples("up", self.name) if each.value == 0)
+        failed = sum(1 for sample in self.store.samples("up", self.name) if sample.value == 0)
         # What the agent itself noted as a failed scrape does not count as scraped.
         return [line for series in map(str, range(SERIES)) for line in self._wrong_with(series, samples, failed)]
 
     def _wrong_with(self, series: str, samples: Sequence[Sample], failed: int) -> Iterator[str]:
         numbers = [
-            number for _, number in sorted({(each.time, each.value) for each in samples if each.series == series})
+            number
+            for _, number in sorted({(sample.time, sample.value) for sample in samples if sample.series == series})
         ]
         missing = set(range(1, max(numbers, default=1))) - self.target.in_doubt - set(numbers)
         if len(missing) > failed:

@@ -210,7 +210,7 @@ def test_what_waits_outlives_a_restart() -> None:
     for name in ("telemetry-agent.service", "vmagent.conf", "otelcol.yaml"):
         kept = re.findall(r"(?:storage\.agent\.path=|tmpDataPath=|\bdirectory: )(\S+)", text(name))
         assert kept, name
-        assert [place for place in kept if not place.startswith(f"/var/lib/{folder}")] == []
+        assert [path for path in kept if not path.startswith(f"/var/lib/{folder}")] == []
 
 
 def test_the_guide_names_every_file_and_its_steps_fill_each_in(tmp_path: Path) -> None:

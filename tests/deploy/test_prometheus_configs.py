@@ -70,9 +70,9 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         def placed(name: str, *groups: dict[str, object]) -> Placed:
             return Placed(folder / name, groups)
 
-        one, all_of_them = {"targets": addresses[:1], "labels": {"rack": "a1"}}, {"targets": addresses}
-        start("file-sd", placed("file-sd", one, {"targets": ["127.77.0.1"]}).config("file-sd.yml"))
-        asked = stack.enter_context(inventory(folder / "inventory", [one, {"targets": ["127.77.0.1"]}]))
+        first_target, all_of_them = {"targets": addresses[:1], "labels": {"rack": "a1"}}, {"targets": addresses}
+        start("file-sd", placed("file-sd", first_target, {"targets": ["127.77.0.1"]}).config("file-sd.yml"))
+        asked = stack.enter_context(inventory(folder / "inventory", [first_target, {"targets": ["127.77.0.1"]}]))
         change = ("http://inventory.example.com", f"http://{asked}")
         start("http-sd", placed("http-sd").config("http-sd.yml", change))
         kubernetes = placed("kubernetes-sd", *pods(addresses[0])).config("kubernetes-sd.yml")

@@ -100,11 +100,11 @@ def named(title: str) -> set[str]:
     steps = re.findall(r"^[0-9]\. (.*)$", section[1], flags=re.MULTILINE)
     assert len(steps) == 5
     by_hand = " ".join(re.sub(r"`make (docs|test)\b.*?writes.*", "", step) for step in steps)
-    places = {place for place in re.findall(r"`([^` ]+)`", by_hand) if "/" in place or place == "pyproject.toml"}
+    names = {name for name in re.findall(r"`([^` ]+)`", by_hand) if "/" in name or name == "pyproject.toml"}
     return {
-        re.sub("<(.*?)>", lambda word: WORDS[word[1]], place)
-        for place in places
-        if (ROOT / place.split("<")[0]).parent.exists()
+        re.sub("<(.*?)>", lambda word: WORDS[word[1]], name)
+        for name in names
+        if (ROOT / name.split("<")[0]).parent.exists()
     }
 
 
@@ -211,10 +211,10 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> House:
     for title, add in HOW_TOS.items():
         add(house)
         touched = house.touched()
-        places = named(title)
-        folders = tuple(place for place in places if place.endswith("/"))
-        assert {name for name in touched if name not in places and not name.startswith(folders)} == set(), title
-        assert {place for place in places if not any(name.startswith(place) for name in touched)} == set(), title
+        named_paths = named(title)
+        folders = tuple(path for path in named_paths if path.endswith("/"))
+        assert {name for name in touched if name not in named_paths and not name.startswith(folders)} == set(), title
+        assert {path for path in named_paths if not any(name.startswith(path) for name in touched)} == set(), title
     house.install()
     house.pytest("tests/parsers/test_golden.py", "-k", "acme", "--update-golden")
     house.python(".ci/generate.py")

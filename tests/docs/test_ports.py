@@ -38,15 +38,15 @@ OTHERS = {
 PORT = re.compile(r"(?:(?<![0-9a-f]{4}):|EXPOSE |\bport: |\bport-forward POD )([0-9]{4,5})(?![0-9a-f:.])")
 
 
-def strangers(text: str, own: int) -> Iterator[tuple[int, int]]:
+def strangers(text: str, own_port: int) -> Iterator[tuple[int, int]]:
     for number, line in enumerate(text.splitlines(), 1):
         for port in map(int, PORT.findall(line)):
-            if port != own and port not in OTHERS:
+            if port != own_port and port not in OTHERS:
                 yield number, port
 
 
 def test_each_port_is_ours_or_that_of_a_program_that_is_named() -> None:
-    files = {file for place in PLACES for file in ROOT.glob(place) if file.suffix != ".json" and file.is_file()}
+    files = {file for pattern in PLACES for file in ROOT.glob(pattern) if file.suffix != ".json" and file.is_file()}
     files = {file for file in files if "node_modules" not in file.parts}  # what `make dashboards-preview` installs
     found = [
         f"{file.relative_to(ROOT)}:{number}: port {port} is neither DEFAULT_PORT ({DEFAULT_PORT}) nor in OTHERS"

@@ -169,8 +169,8 @@ def test_bundle_contains_the_daemons_view(node: Played, daemon: Daemon) -> None:
     done, inside = node.bundle()
     assert (done.status, "missing: no daemon" in done.stdout) == (0, False), done.stdout
     shown = json.loads(inside["snapshot.json"])
-    places = [(device["model"], device["bus_id"]) for device in shown["devices"] if device["vendor"] == "amd"]
-    assert places == [("AMD INSTINCT MI210", "0000:03:00.0"), ("AMD INSTINCT MI210", "0000:04:00.0")]
+    amd_devices = [(device["model"], device["bus_id"]) for device in shown["devices"] if device["vendor"] == "amd"]
+    assert amd_devices == [("AMD INSTINCT MI210", "0000:03:00.0"), ("AMD INSTINCT MI210", "0000:04:00.0")]
     assert json.loads(inside["history.json"])["schema"] == "telemetry.history/1"
     masked_page = inside["metrics.txt"].decode()
     assert masked_page.count("\n") > 100

@@ -161,13 +161,13 @@ def test_slow_client_gets_all_captures(tmp_path: Path) -> None:
         runtime = str(tmp_path / "run")
         daemon.until(lambda: len(list(recorder.recent_captures(runtime))) > 30)
         kept = len(list(recorder.recent_captures(runtime)))
-        asked, taken = recorder.DaemonCaptures(runtime, 2.0, minutes_before=True, max_round_seconds=60.0), []
+        asked, capture_times = recorder.DaemonCaptures(runtime, 2.0, minutes_before=True, max_round_seconds=60.0), []
         begun = time.monotonic()
         for capture in asked.captures():
-            taken.append(capture.monotonic_time)
+            capture_times.append(capture.monotonic_time)
             time.sleep(0.1)  # longer than it takes the daemon to read them
-    assert len(taken) >= kept
-    assert begun < max(taken) <= asked.until
+    assert len(capture_times) >= kept
+    assert begun < max(capture_times) <= asked.until
 
 
 def test_simulated_node_is_recorded_and_replay_is_not(tmp_path: Path) -> None:

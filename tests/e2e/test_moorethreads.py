@@ -67,14 +67,14 @@ def test_best_known_flags_of_each_version_are_used(
 def test_library_is_preferred_and_tool_adds_the_rest(tmp_path: Path) -> None:
     tools, library = ToolFolder(tmp_path / "tools"), FakeMtml(tmp_path / "mtml", cards=1)
     install(tools, BOTH, BUSY_TABLE)
-    library.tell(0, power=99_250, uuid=CARD["GPU UUID"])
+    library.set_answers(0, power=99_250, uuid=CARD["GPU UUID"])
     environment = {**library.environment, "PATH": tools.search_path}
     with Daemon(tmp_path, "[sources.mtml]\ninterval = 0.3\n" + FAST, environment=environment) as running:
         wanted = {"power_watts", "power_cap_watts", "link_up", "clock_max_hertz", "processes"}
         running.until(lambda: wanted <= card(running)["readings"].keys())
         found = card(running)
         devices = running.document()["devices"]
-        library.tell("node", count="!1")
+        library.set_answers("node", count="!1")
         running.until_state("mtml", "failed")
         running.until(lambda: card(running)["readings"].get("power_watts") == 121.5)
         after = card(running)

@@ -82,7 +82,7 @@ def test_recordings_flight_files_and_bundles_hold_no_secret(tmp_path: Path, work
     tools.prints("cnmon", "", stderr=lines, status=1)
     tools.prints("systemctl", f"{lines}\nLoadState=loaded\nActiveState=active\n")
     environment = {"PATH": tools.search_path}
-    bundle, past, own = (tmp_path / name for name in ("bundle.tar.gz", "past.jsonl.gz", "own.jsonl.gz"))
+    bundle, past, fresh = (tmp_path / name for name in ("bundle.tar.gz", "past.jsonl.gz", "own.jsonl.gz"))
     with Daemon(tmp_path, CONFIG, environment=environment) as daemon:
         daemon.until_state(TOOL, "ok")
         daemon.until(lambda: f'pid="{worker.pid}"' in daemon.page())
@@ -98,9 +98,9 @@ def test_recordings_flight_files_and_bundles_hold_no_secret(tmp_path: Path, work
         bundled = run_main("doctor", *config, "--bundle", str(bundle), environment=environment)
         assert "journal.txt" in bundled.stdout, bundled
     tools.prints(TOOL, table_of(worker), stderr=lines)
-    by_tools = run_main("record", *config, "-o", str(own), "--from", "tools", "--for", "0.1", environment=environment)
+    by_tools = run_main("record", *config, "-o", str(fresh), "--from", "tools", "--for", "0.1", environment=environment)
     assert by_tools.status == 0, by_tools
-    files = [bundle, past, own, *flights.glob("*.jsonl.gz")]
+    files = [bundle, past, fresh, *flights.glob("*.jsonl.gz")]
     texts = {f"{path.name}: {name}": text for path in files for name, text in unpacked(path).items()}
     assert str(worker.pid) in texts["past.jsonl.gz: past.jsonl.gz"]
     output = {

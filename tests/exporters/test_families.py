@@ -80,12 +80,12 @@ def test_of_any_snapshot_no_series_comes_twice_and_labels_are_those_of_the_catal
             elif metric.scope == "host":
                 assert names == []
             elif metric.scope == "owner":
-                known = ("vendor", "device", "id", "model", *OWNER_LABELS[metric.name])
-                assert names == [name for name in known if name in names]
+                label_order = ("vendor", "device", "id", "model", *OWNER_LABELS[metric.name])
+                assert names == [name for name in label_order if name in names]
                 assert "" not in dict(labels[4:]).values()
             elif metric.name != "accelerator_info":
-                own = [metric.label] if metric.label else []
-                assert names == ["vendor", "device", "id", "model", *own]
+                extra_labels = [metric.label] if metric.label else []
+                assert names == ["vendor", "device", "id", "model", *extra_labels]
 
 
 OF_EVENTS = frozenset({"events_total", "event_last_timestamp_seconds", "event_open"})
@@ -134,8 +134,8 @@ def test_the_labels_go_with_the_owner():
 
 
 def test_no_metric_of_a_device_has_a_label_of_an_owner_already():
-    own = {metric.label for metric in CATALOGUE if metric.scope == "device"}
-    assert not own.intersection(OWNER_LABELS["accelerator_allocation_seconds_total"])
+    device_labels = {metric.label for metric in CATALOGUE if metric.scope == "device"}
+    assert not device_labels.intersection(OWNER_LABELS["accelerator_allocation_seconds_total"])
 
 
 @given(

@@ -107,8 +107,8 @@ def sources():
         )
     ]
     failures = (("timeout", 3), ("killed", 1))
-    known = {"reason": "timeout", "seconds": 10.0, "last_success": kit.WALL_TIME - 300, "failures": failures}
-    failing = kit.poll("npu-smi", "inventory", "failed", overruns=2, **known)
+    failure_fields = {"reason": "timeout", "seconds": 10.0, "last_success": kit.WALL_TIME - 300, "failures": failures}
+    failing = kit.poll("npu-smi", "inventory", "failed", overruns=2, **failure_fields)
     foreign = "rocm-smi: another process runs it: our own source rocm-smi; asked again"
     return kit.snapshot(
         kit.full_device(),

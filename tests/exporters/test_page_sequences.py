@@ -91,20 +91,20 @@ def with_source(snapshot, index, **changes):
     return replace(snapshot, sources=tuple(sources))
 
 
-place = st.integers(0, 5)
+index = st.integers(0, 5)
 CHANGES = st.one_of(
     st.builds(lambda values: lambda s: with_values(s, values), st.lists(ANY_VALUE, min_size=1, max_size=9)),
-    st.builds(lambda i, at, value: lambda s: with_value(s, i, at, value), place, place, ANY_VALUE),
-    st.builds(lambda i, at, value: lambda s: with_value(s, i, at, value), place, place, st.sampled_from((*UNFIT, 2.0))),
-    st.builds(lambda i: lambda s: replace(s, devices=s.devices[:i]), place),
-    st.builds(lambda i: lambda s: replace(s, devices=(*CARDS[:i], *s.devices[i:])), place),
+    st.builds(lambda i, at, value: lambda s: with_value(s, i, at, value), index, index, ANY_VALUE),
+    st.builds(lambda i, at, value: lambda s: with_value(s, i, at, value), index, index, st.sampled_from((*UNFIT, 2.0))),
+    st.builds(lambda i: lambda s: replace(s, devices=s.devices[:i]), index),
+    st.builds(lambda i: lambda s: replace(s, devices=(*CARDS[:i], *s.devices[i:])), index),
     st.just(lambda s: replace(s, devices=s.devices[::-1])),
-    st.builds(lambda i, up: lambda s: with_card(s, i, up=up), place, st.sampled_from([True, False, None])),
-    st.builds(lambda i, text: lambda s: with_card(s, i, serial=text), place, kit.texts),
-    st.builds(lambda i, text: lambda s: with_card(s, i, facts=(("vbios", text),)), place, kit.texts),
-    st.builds(lambda i, text: lambda s: with_card(s, i, facts=(("rank_server", text),)), place, kit.texts),
+    st.builds(lambda i, up: lambda s: with_card(s, i, up=up), index, st.sampled_from([True, False, None])),
+    st.builds(lambda i, text: lambda s: with_card(s, i, serial=text), index, kit.texts),
+    st.builds(lambda i, text: lambda s: with_card(s, i, facts=(("vbios", text),)), index, kit.texts),
+    st.builds(lambda i, text: lambda s: with_card(s, i, facts=(("rank_server", text),)), index, kit.texts),
     st.builds(
-        lambda i, text: lambda s: with_card(s, i, id=text), place, st.sampled_from(["GPU-00000001", "x", "x\x00"])
+        lambda i, text: lambda s: with_card(s, i, id=text), index, st.sampled_from(["GPU-00000001", "x", "x\x00"])
     ),
     st.builds(
         lambda i, metric, value: (
@@ -116,20 +116,20 @@ CHANGES = st.one_of(
                 ),
             )
         ),
-        place,
+        index,
         st.sampled_from(["fan_ratio", "no_such_metric", "power_watts"]),
         ANY_VALUE,
     ),
-    st.builds(lambda i: lambda s: with_card(s, i, readings=tuple(CARDS[0].readings)), place),
-    st.builds(lambda i, seconds: lambda s: with_source(s, i, cpu_seconds=seconds), place, st.floats(0, 1e9)),
-    st.builds(lambda i, text: lambda s: with_source(s, i, problems=(Problem("a", text),)), place, kit.texts),
+    st.builds(lambda i: lambda s: with_card(s, i, readings=tuple(CARDS[0].readings)), index),
+    st.builds(lambda i, seconds: lambda s: with_source(s, i, cpu_seconds=seconds), index, st.floats(0, 1e9)),
+    st.builds(lambda i, text: lambda s: with_source(s, i, problems=(Problem("a", text),)), index, kit.texts),
     st.builds(
-        lambda i, state: lambda s: with_source(s, i, state=state), place, st.sampled_from(["ok", "missing", "failed"])
+        lambda i, state: lambda s: with_source(s, i, state=state), index, st.sampled_from(["ok", "missing", "failed"])
     ),
-    st.builds(lambda i, name: lambda s: with_source(s, i, source=name), place, st.sampled_from(["nvml", "hy-smi"])),
+    st.builds(lambda i, name: lambda s: with_source(s, i, source=name), index, st.sampled_from(["nvml", "hy-smi"])),
     st.builds(
         lambda i, attempted: lambda s: with_source(s, i, polls=(kit.poll(), kit.poll(attempted=attempted))),
-        place,
+        index,
         st.sampled_from([0.0, kit.WALL_TIME]),
     ),
     st.just(lambda s: replace(s, sources=(*s.sources, kit.source("nvml", polls=())))),

@@ -75,7 +75,7 @@ def test_five_thousand_scrapes_a_second(tmp_path: Path) -> None:
         for scraper in scrapers:
             scraper.join()
         seconds = time.monotonic() - begun
-        asked, answered = sum(one.asked for one in scrapers), sum(one.answered for one in scrapers)
+        asked, answered = sum(scraper.asked for scraper in scrapers), sum(scraper.answered for scraper in scrapers)
         print(
             f"{asked} scrapes asked for and {answered} answered in {seconds:.1f} s, {answered / seconds:.0f} a second"
         )
@@ -103,7 +103,7 @@ def test_three_thousand_stalled_clients_of_a_daemon_that_polls(tmp_path: Path, m
         daemon.until(lambda: holdings(daemon.pid).at_most(before, more=3))
 
 
-def said(port: int, *pieces: bytes) -> bytes:
+def answer_to(port: int, *pieces: bytes) -> bytes:
     answer = b""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
         with contextlib.suppress(OSError):  # the server may hang up on an attacker at any time
@@ -141,7 +141,7 @@ def test_nonsense_of_every_kind_costs_nothing_that_stays(tmp_path: Path) -> None
         daemon.until_state(TOOL, "ok")
         before, memory = holdings(daemon.pid), rss_mib(daemon.pid)
         for _ in range(3):
-            answers = {name: said(port_of(daemon), *pieces) for name, pieces in NONSENSE.items()}
+            answers = {name: answer_to(port_of(daemon), *pieces) for name, pieces in NONSENSE.items()}
         statuses = {name: answer[9:12] for name, answer in answers.items()}
         wellformed = statuses.pop("a thousand requests at once")
         assert wellformed == b"200"

@@ -80,7 +80,7 @@ def scrape(daemon: Daemon, count: int, seed: int) -> dict[int, int]:
         scraper.start()
     for scraper in scrapers:
         scraper.join()
-    return {status: sum(one.statuses.get(status, 0) for one in scrapers) for status in (200, 404)}
+    return {status: sum(scraper.statuses.get(status, 0) for scraper in scrapers) for status in (200, 404)}
 
 
 @pytest.mark.timeout(1800)

@@ -40,7 +40,7 @@ def test_a_plugin_that_invents_hundreds_of_devices_at_each_poll(tmp_path: Path) 
         assert len(daemon.lines) - before < 10
         assert daemon.stop()[0] == 0
     remembered = json.loads((tmp_path / "state" / "devices.json").read_text())["devices"]
-    assert len([one for one in remembered if one["vendor"] == "acme"]) <= SHOWN_AT_MOST
+    assert len([device for device in remembered if device["vendor"] == "acme"]) <= SHOWN_AT_MOST
 
 
 @pytest.mark.parametrize("devices", [1_000, pytest.param(100_000, marks=pytest.mark.long)])

@@ -46,7 +46,7 @@ def test_the_textfile_stays_whole_and_comes_back(tmp_path: Path, disk: SmallDisk
         disk.empty()
         daemon.until(path.exists)
         assert "accelerator_up" in families(path)
-        assert [each.name for each in disk.folder.iterdir()] == ["telemetry.prom"]
+        assert [path.name for path in disk.folder.iterdir()] == ["telemetry.prom"]
         daemon.logs("cannot write the textfile")
         assert daemon.stop()[0] == 0
         assert list(disk.folder.iterdir()) == []
@@ -68,7 +68,7 @@ def test_what_could_not_be_remembered_is_once_there_is_room(disk: SmallDisk, cap
     disk.empty()
     memory.save((first, second))
     assert [identity.id for identity in load(path).devices] == ["ACME-1", "ACME-2"]
-    assert [each.name for each in disk.folder.iterdir()] == ["devices.json"]
+    assert [path.name for path in disk.folder.iterdir()] == ["devices.json"]
 
 
 @pytest.mark.needs("root")
@@ -123,8 +123,8 @@ def test_a_file_of_the_flight_recorder_is_there_whole_or_not_at_all(disk: SmallD
     assert [path.name for path in disk.folder.rglob("*") if path.is_file()] == ["ballast"]
     disk.empty()
     assert writer.write(file_name(1.7e9, "lost"), ring.packed()) == ""
-    assert [each.cause for each in list_flights(str(disk.folder))] == ["lost"]
+    assert [flight.cause for flight in list_flights(str(disk.folder))] == ["lost"]
     disk.fill()
     assert "No space left on device" in writer.write(file_name(1.8e9, "lost"), ring.packed())
     disk.empty()
-    assert [each.wall_time for each in list_flights(str(disk.folder))] == [1.7e9]
+    assert [flight.wall_time for flight in list_flights(str(disk.folder))] == [1.7e9]

@@ -90,28 +90,28 @@ def test_none_of_it_comes_out_of_the_daemon_or_a_command(tmp_path: Path) -> None
     more = f'[parsers]\npaths = ["{tmp_path}/parsers"]\n[export.textfile]\npath = "{prom}"\ninterval = 1\n'
     daemon, tools = tool_node(tmp_path, more)
     tools.prints(TOOL, "", stderr=ERROR, status=1)
-    said: dict[str, str] = {}
+    outputs: dict[str, str] = {}
     with daemon:
         daemon.until(lambda: series(daemon, "accelerator_info{"))
         daemon.until_state(TOOL, "failed")
         daemon.until(lambda: prom.exists() and "accelerator_info{" in prom.read_text())
         for path in ("/", "/?device=ACME-1", "/metrics", "/api/v1/snapshot", "/readyz", f"/no/such%1b%0a{'%E2%80%AE'}"):
-            said[path] = daemon.get(path)[1]
-        said["OpenMetrics"] = daemon.get("/metrics", Accept="application/openmetrics-text")[1]
-        said["textfile"] = prom.read_text()
-        said["log"] = "\n".join(daemon.lines)
+            outputs[path] = daemon.get(path)[1]
+        outputs["OpenMetrics"] = daemon.get("/metrics", Accept="application/openmetrics-text")[1]
+        outputs["textfile"] = prom.read_text()
+        outputs["log"] = "\n".join(daemon.lines)
         daemon.stop()
     for command in (["snapshot"], ["snapshot", "--format", "csv"], ["doctor"]):
         arguments = (*command, "--config", str(daemon.config_path), "--source", "acme-evil", "--source", TOOL)
         status, out, error = run_main(*arguments, environment=daemon.environment)
         assert (status, "acme" in out) == (2, True)
-        said[" ".join(command)] = (out + error).replace("\r\n", "\n")
-    assert {name: unsafe(text) for name, text in said.items() if unsafe(text)} == {}
-    assert "odd" in said["log"]
-    assert not [line for line in said["log"].splitlines() if "level=error msg=forged" in line.partition('"')[0]]
-    assert said["/"].count("<script") == said["/"].count(f"<script>{script()}</script>") == 1
-    assert "<script" not in said["/?device=ACME-1"]
-    json.loads(said["/api/v1/snapshot"])
+        outputs[" ".join(command)] = (out + error).replace("\r\n", "\n")
+    assert {name: unsafe(text) for name, text in outputs.items() if unsafe(text)} == {}
+    assert "odd" in outputs["log"]
+    assert not [line for line in outputs["log"].splitlines() if "level=error msg=forged" in line.partition('"')[0]]
+    assert outputs["/"].count("<script") == outputs["/"].count(f"<script>{script()}</script>") == 1
+    assert "<script" not in outputs["/?device=ACME-1"]
+    json.loads(outputs["/api/v1/snapshot"])
 
 
 def test_errors_that_quote_what_they_were_given_are_safe(tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ def double_lines(text: str, dice: random.Random, _: Sequence[str]) -> str:
     lines = text.split("\n")
     start = dice.randrange(len(lines))
     piece = lines[start : start + dice.randint(1, 4)]
-    place = dice.randint(0, len(lines))
-    return "\n".join([*lines[:place], *piece, *lines[place:]])
+    line_number = dice.randint(0, len(lines))
+    return "\n".join([*lines[:line_number], *piece, *lines[line_number:]])
 
 
 def mix_lines(text: str, dice: random.Random, _: Sequence[str]) -> str:
@@ -96,8 +96,8 @@ def renumber(text: str, dice: random.Random, _: Sequence[str]) -> str:
 
 def insert(text: str, dice: random.Random, _: Sequence[str]) -> str:
     """Insert a word that causes trouble."""
-    place = dice.randint(0, len(text))
-    return text[:place] + dice.choice(NASTY_WORDS) + text[place:]
+    offset = dice.randint(0, len(text))
+    return text[:offset] + dice.choice(NASTY_WORDS) + text[offset:]
 
 
 def deepen(text: str, dice: random.Random, _: Sequence[str]) -> str:
@@ -116,11 +116,11 @@ def repeat(text: str, dice: random.Random, _: Sequence[str]) -> str:
 def swap(text: str, dice: random.Random, _: Sequence[str]) -> str:
     """Swap two words of a line."""
     lines = text.split("\n")
-    place = dice.randrange(len(lines))
-    words = re.split(r"(\s+|[|,:])", lines[place])
-    one, two = dice.randrange(len(words)), dice.randrange(len(words))
-    words[one], words[two] = words[two], words[one]
-    return "\n".join([*lines[:place], "".join(words), *lines[place + 1 :]])
+    line_number = dice.randrange(len(lines))
+    words = re.split(r"(\s+|[|,:])", lines[line_number])
+    first, second = dice.randrange(len(words)), dice.randrange(len(words))
+    words[first], words[second] = words[second], words[first]
+    return "\n".join([*lines[:line_number], "".join(words), *lines[line_number + 1 :]])
 
 
 DAMAGES: tuple[Damage, ...] = (

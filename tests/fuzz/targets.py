@@ -18,7 +18,7 @@ from kits import snapshots
 from kits.attackers import converse
 from kits.captures import own_cases, registered_parsers
 from kits.page_lint import complaints
-from kits.planted_identities import PLACES, PLANTS, Place, check_planted, planted, with_one_plant
+from kits.planted_identities import INSERTIONS, PLANTS, Insertion, check_planted, planted, with_one_plant
 from kits.pod_resources import allocatable, listed
 from kits.web_server import connect, fetch, read_to_end
 from telemetry_daemon.commands.parse import snapshot_of_captures
@@ -129,10 +129,10 @@ def _parser(name: str, parser: Parser) -> Target:
 def _with_damaged_data(draw: st.DrawFn, captures: Sequence[Capture]) -> Capture:
     """Return a capture in which a piece of one output's data is changed, removed or new."""
     capture = draw(st.sampled_from(captures))
-    place = draw(st.integers(0, len(capture.outputs) - 1))
-    output = capture.outputs[place]
+    position = draw(st.integers(0, len(capture.outputs) - 1))
+    output = capture.outputs[position]
     changed = replace(output, data=draw(damaged_plain(output.data)))
-    return replace(capture, outputs=(*capture.outputs[:place], changed, *capture.outputs[place + 1 :]))
+    return replace(capture, outputs=(*capture.outputs[:position], changed, *capture.outputs[position + 1 :]))
 
 
 def _depth(text: str) -> int:
@@ -162,15 +162,17 @@ def _plantings(parsers: Mapping[str, Parser]) -> st.SearchStrategy[tuple[Parser,
         for capture in case.captures(parsers[case.tool])
     ]
 
-    def changed(one: tuple[Parser, Capture], start: int, line: int | None, place: Place) -> tuple[Parser, Capture]:
-        parser, capture = one
+    def changed(
+        pair: tuple[Parser, Capture], start: int, line: int | None, insert: Insertion
+    ) -> tuple[Parser, Capture]:
+        parser, capture = pair
         if line is None:
-            return parser, planted(capture, (*PLANTS[start:], *PLANTS[:start]), place)
-        return parser, with_one_plant(capture, line, PLANTS[start], place)
+            return parser, planted(capture, (*PLANTS[start:], *PLANTS[:start]), insert)
+        return parser, with_one_plant(capture, line, PLANTS[start], insert)
 
     starts = st.integers(0, len(PLANTS) - 1)
     lines = st.one_of(st.none(), st.integers(0, 1000))
-    return st.builds(changed, st.sampled_from(captures), starts, lines, st.sampled_from(PLACES))
+    return st.builds(changed, st.sampled_from(captures), starts, lines, st.sampled_from(INSERTIONS))
 
 
 def _texts(parsers: Mapping[str, Parser]) -> list[str]:
@@ -300,6 +302,6 @@ def _outlives(port: int, pieces: list[bytes]) -> None:
         for piece in pieces:
             client.sendall(piece)
         client.shutdown(socket.SHUT_WR)
-        said = read_to_end(client)
-        assert said == b"" or said.startswith(b"HTTP/1.1 ")
+        answer = read_to_end(client)
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 ")
     assert fetch(port, "/healthz").status == 200

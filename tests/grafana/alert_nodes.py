@@ -90,8 +90,8 @@ class Node:
                 self._put(f"accelerator_link_{kind}_errors_total", {**labels, "link": str(link)}, steady(0))
 
     def _put(self, name: str, labels: Mapping[str, str], values: str) -> None:
-        own = dict(re.findall(r'(\w+)="([^"]*)"', name))
-        every = {**self.target, "instance": self.name, **labels, **own}
+        own_labels = dict(re.findall(r'(\w+)="([^"]*)"', name))
+        every = {**self.target, "instance": self.name, **labels, **own_labels}
         text = ",".join(f'{label}="{value}"' for label, value in sorted(every.items()))
         self.series[f"{name.split('{', maxsplit=1)[0]}{{{text}}}"] = values
 
@@ -101,21 +101,21 @@ class Node:
         return names
 
     def reports(self, values: str, *words: str) -> Node:
-        return self._each(self.found(*words), lambda _: values)
+        return self._change_values(self.found(*words), lambda _: values)
 
     def answering(self, values: str) -> Node:
-        return self._each([name for name in self.series if name.startswith("up{")], lambda _: values)
+        return self._change_values([name for name in self.series if name.startswith("up{")], lambda _: values)
 
     def dead(self) -> Node:
         """The node does not answer from the turn on."""
         return self.unscraped().answering(then(1, f"0x{END}"))
 
     def unscraped(self) -> Node:
-        return self._each(list(self.series), lambda values: gone(first(values))).clock("stale")
+        return self._change_values(list(self.series), lambda values: gone(first(values))).clock("stale")
 
     def restarted(self) -> Node:
         """The daemon restarts: two scrapes without anything, then its own counters start at 0."""
-        self._each(list(self.series), lambda values: restarted(first(values)))
+        self._change_values(list(self.series), lambda values: restarted(first(values)))
         self.answering(then(1, f"0 0 1x{END}"))
         self.reports(then(5, f"stale _ {60 * TURN}x{END}"), "process_start_time")
         self.clock(f"stale _ {60 * (TURN + 2)}+60x{END}")
@@ -127,7 +127,7 @@ class Node:
         """The daemon restarts without memory; these cards are gone, and nothing reports that."""
         self.restarted()
         for card in missing:
-            self._each(self.found("accelerator_", f'id="id{card}"'), lambda values: gone(first(values)))
+            self._change_values(self.found("accelerator_", f'id="id{card}"'), lambda values: gone(first(values)))
         self.reports(restarted(CARDS - len(missing)), "telemetry_pci_devices")
         for name in self.found("devices_expected"):
             del self.series[name]
@@ -138,7 +138,7 @@ class Node:
         return self.reports(f"0+60x{TURN - 1} {after}", "telemetry_time_seconds")
 
     def without_cards(self) -> Node:
-        self._each(self.found("accelerator_"), lambda values: gone(first(values)))
+        self._change_values(self.found("accelerator_"), lambda values: gone(first(values)))
         return self.reports(gone(CARDS), "telemetry_devices{")
 
     def failing(self, state: str) -> Node:
@@ -149,12 +149,12 @@ class Node:
 
     def lost(self, card: int) -> Node:
         names = self.found("accelerator_", f'id="id{card}"')
-        self._each(names, lambda values: gone(first(values)))
+        self._change_values(names, lambda values: gone(first(values)))
         self.reports(then(CARDS, f"{CARDS - 1}x{END}"), "telemetry_devices{")
         self.reports(steady(1), "accelerator_info", f'id="id{card}"')
         return self.reports(then(1, f"0x{END}"), "accelerator_up", f'id="id{card}"')
 
-    def _each(self, names: list[str], change: Callable[[str], str]) -> Node:
+    def _change_values(self, names: list[str], change: Callable[[str], str]) -> Node:
         for name in names:
             self.series[name] = change(self.series[name])
         return self

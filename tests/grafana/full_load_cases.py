@@ -21,8 +21,8 @@ def _clocked(device: str, watts: float, hertz: float, node: str = "") -> dict[st
 
 
 def _peers(count: int, last: tuple[float, float], node: str = "") -> dict[str, str]:
-    places = [(str(n), f"{node}{n}" if node else "") for n in range(count)]
-    cards = [_clocked(device, *(last if n == count - 1 else (600, 1.6e9)), at) for n, (device, at) in enumerate(places)]
+    peers = [(str(n), f"{node}{n}" if node else "") for n in range(count)]
+    cards = [_clocked(device, *(last if n == count - 1 else (600, 1.6e9)), at) for n, (device, at) in enumerate(peers)]
     return {name: values for of_card in cards for name, values in of_card.items()}
 
 

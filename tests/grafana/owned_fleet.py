@@ -96,7 +96,7 @@ def owners(owned: Card) -> Sequence[Had]:
 
 
 CARDS = tuple(card(number) for number in range(NODES * CARDS_OF_NODE))
-HAD = tuple(had for one in CARDS for had in owners(one))
+HAD = tuple(had for device in CARDS for had in owners(device))
 HAVE = tuple(had for had in HAD if not had.has_ended)
 OF_JOBS = tuple(had for had in HAVE if had.is_whole_of_living_job)
 

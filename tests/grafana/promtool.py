@@ -80,7 +80,7 @@ def needed_of(groups: Iterable[Group], alerts: Iterable[str]) -> list[Group]:
         (group, [rule for rule in group["rules"] if rule.get("record", rule.get("alert")) in wanted])
         for group in groups
     )
-    return [{**group, "rules": taken} for group, taken in rules if taken]
+    return [{**group, "rules": wanted_rules} for group, wanted_rules in rules if wanted_rules]
 
 
 def _run(folder: Path, groups: Sequence[Group], stories: Iterable[Mapping[str, object]], every: str) -> str:

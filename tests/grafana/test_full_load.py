@@ -38,12 +38,12 @@ def node(name: str = "node1") -> Node:
     return Node(name)
 
 
-def one(course: Course, cards: tuple[int, ...] = tuple(ALL)) -> Nodes:
+def one_node(course: Course, cards: tuple[int, ...] = tuple(ALL)) -> Nodes:
     """A node that trains, and whose cards `cards` do this instead."""
     return (works(works(node(), always(TRAINS)), course, cards),)
 
 
-def many(count: int, course: Course, last: Course) -> Nodes:
+def several_nodes(count: int, course: Course, last: Course) -> Nodes:
     names = [f"node{number}" for number in range(1, count + 1)]
     return (*(works(node(name), course) for name in names[:-1]), works(node(names[-1]), last))
 
@@ -63,7 +63,7 @@ def without(of: Nodes, *words: str) -> Nodes:
 
 def partitioned() -> Nodes:
     """Card 3 draws what idle cards draw and reports no utilization; its partition is fully busy and reports no power."""
-    (made,) = one(always(SPINS), (3,))
+    (made,) = one_node(always(SPINS), (3,))
     for name in made.found('id="id3"'):
         if name.startswith(("accelerator_utilization", "accelerator_busy")):
             of_part = made.series.pop(name)
@@ -88,22 +88,22 @@ THROTTLED, BRAKE = "AcceleratorThermalThrottling", "AcceleratorPowerBrake"
 
 def healthy() -> dict[str, Nodes]:
     return {
-        "idle": one(always(IDLE)),
-        "decoding for one user": one(always(DECODES)),
-        "decoding without memory readings": one(always(DECODES_UNSEEN)),
-        "a power-capped fleet": many(5, always(CAPPED), always(CAPPED)),
-        "one card with a lower cap": one(always(CAPPED), (3,)),
-        "warm-up, the ranks wait for twenty minutes": one(((10, IDLE), (20, HANGS), (END, TRAINS))),
-        "a job that pauses": one(PAUSING),
-        "a rank writes a checkpoint, the others wait": one(turns(TRAINS, 10, HANGS, 6)),
-        "a hang of twenty minutes": one(((20, TRAINS), (20, HANGS), (END, TRAINS))),
+        "idle": one_node(always(IDLE)),
+        "decoding for one user": one_node(always(DECODES)),
+        "decoding without memory readings": one_node(always(DECODES_UNSEEN)),
+        "a power-capped fleet": several_nodes(5, always(CAPPED), always(CAPPED)),
+        "one card with a lower cap": one_node(always(CAPPED), (3,)),
+        "warm-up, the ranks wait for twenty minutes": one_node(((10, IDLE), (20, HANGS), (END, TRAINS))),
+        "a job that pauses": one_node(PAUSING),
+        "a rank writes a checkpoint, the others wait": one_node(turns(TRAINS, 10, HANGS, 6)),
+        "a hang of twenty minutes": one_node(((20, TRAINS), (20, HANGS), (END, TRAINS))),
         "partitions": partitioned(),
         "cards that report no power": without(
-            without(one(later(HANGS)), "energy_estimated"), "accelerator_power_watts"
+            without(one_node(later(HANGS)), "energy_estimated"), "accelerator_power_watts"
         ),
-        "an idle card that is shown as busy": one(always(replace(IDLE, busy=1))),
-        "lower power at the same clock": one(always(replace(TRAINS, watts=430)), (3,)),
-        "two cards of four are slow, none is the rule": one(always(SLOW), (2, 3)),
+        "an idle card that is shown as busy": one_node(always(replace(IDLE, busy=1))),
+        "lower power at the same clock": one_node(always(replace(TRAINS, watts=430)), (3,)),
+        "two cards of four are slow, none is the rule": one_node(always(SLOW), (2, 3)),
     }
 
 
@@ -112,26 +112,26 @@ def broken() -> dict[tuple[str, int], dict[str, Nodes]]:
     hot, brake = ("throttled", "hw_thermal", 'id="id3"'), ("throttled", "hw_power_brake")
     return {
         (HUNG, 1): {
-            "all cards of a node hang": one(later(HANGS)),
-            "one card hangs, the others work": one(later(SPINS), (3,)),
-            "hung since before Prometheus saw it": one(always(HANGS)),
-            "hung without memory readings and cap": one(later(SPINS_UNSEEN, MEMORY_UNKNOWN)),
-            "a power-capped fleet hangs": one(later(replace(HANGS, cap=300), CAPPED)),
+            "all cards of a node hang": one_node(later(HANGS)),
+            "one card hangs, the others work": one_node(later(SPINS), (3,)),
+            "hung since before Prometheus saw it": one_node(always(HANGS)),
+            "hung without memory readings and cap": one_node(later(SPINS_UNSEEN, MEMORY_UNKNOWN)),
+            "a power-capped fleet hangs": one_node(later(replace(HANGS, cap=300), CAPPED)),
         },
         (SLOWER, 1): {
-            "one card is slow": one(later(SLOW), (3,)),
+            "one card is slow": one_node(later(SLOW), (3,)),
             "one card is slow in a job that pauses": (
                 works(works(node(), PAUSING), turns(SLOW, 20, IN_PAUSE, 4), (3,)),
             ),
             "one card is slow, and heat held it down before": with_values(
-                one(((15, replace(SLOW, hertz=8e8)), (END, SLOW)), (3,)), "1x14 0x60", *hot
+                one_node(((15, replace(SLOW, hertz=8e8)), (END, SLOW)), (3,)), "1x14 0x60", *hot
             ),
         },
-        (THROTTLED, 1): {"one card is slow because of heat": with_values(one(later(SLOW), (3,)), steady(1), *hot)},
-        (NODE_SLOW, 1): {"one node is slow": many(5, always(TRAINS), later(SLOW))},
+        (THROTTLED, 1): {"one card is slow because of heat": with_values(one_node(later(SLOW), (3,)), steady(1), *hot)},
+        (NODE_SLOW, 1): {"one node is slow": several_nodes(5, always(TRAINS), later(SLOW))},
         (BRAKE, CARDS): {
             "one node is slow because of the power brake": (
-                *many(4, always(TRAINS), always(TRAINS)),
+                *several_nodes(4, always(TRAINS), always(TRAINS)),
                 *with_values((works(node("node5"), later(SLOW)),), steady(1), *brake),
             )
         },

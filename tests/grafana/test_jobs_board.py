@@ -114,19 +114,19 @@ def tokens() -> dict[Target, Rows]:
     return found | {("Tokens by job", "table", ref): (("job_id",), rows) for ref, rows in zip("ABC", jobs, strict=True)}
 
 
-def one(value: float) -> Rows:
+def single_value(value: float) -> Rows:
     return (), {ALL: value}
 
 
 def expected_rows() -> dict[Target, Rows]:
     return {
-        ("Owners", "stat", "A"): one(len(in_groups(HAVE, ("owner_kind", "owner")))),
-        ("Allocated cards", "stat", "A"): one(sum(map(share, HAVE))),
-        ("Free cards", "stat", "A"): one(len(CARDS) - len({had.card for had in HAVE})),
-        ("Power", "stat", "A"): one(sum(map(watts, HAVE))),
-        ("Power", "stat", "B"): one(WATTS - sum(map(watts, HAVE))),
-        ("Energy in the time range", "stat", "A"): one(OWNED_JOULES / 3600),
-        ("Energy in the time range", "stat", "B"): one((WATTS * RANGE_SECONDS - OWNED_JOULES) / 3600),
+        ("Owners", "stat", "A"): single_value(len(in_groups(HAVE, ("owner_kind", "owner")))),
+        ("Allocated cards", "stat", "A"): single_value(sum(map(share, HAVE))),
+        ("Free cards", "stat", "A"): single_value(len(CARDS) - len({had.card for had in HAVE})),
+        ("Power", "stat", "A"): single_value(sum(map(watts, HAVE))),
+        ("Power", "stat", "B"): single_value(WATTS - sum(map(watts, HAVE))),
+        ("Energy in the time range", "stat", "A"): single_value(OWNED_JOULES / 3600),
+        ("Energy in the time range", "stat", "B"): single_value((WATTS * RANGE_SECONDS - OWNED_JOULES) / 3600),
         ("Allocated cards", "timeseries", "A"): (GROUP, summed(HAVE, GROUP, share)),
         ("Power", "timeseries", "A"): (GROUP, summed(HAVE, GROUP, watts)),
         ("Idle owners", "table", "A"): (

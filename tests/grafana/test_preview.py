@@ -33,9 +33,9 @@ def test_every_package_is_pinned() -> None:
 
 
 def test_every_type_of_panel_can_be_drawn() -> None:
-    known = re.search(r"^const COMPONENTS = \{(.*)\};$", (PREVIEW / "src" / "panels.jsx").read_text(), re.MULTILINE)
-    assert known is not None
-    types = set(re.findall(r"'?([a-z-]+)'?: \w+", known[1]))
+    match = re.search(r"^const COMPONENTS = \{(.*)\};$", (PREVIEW / "src" / "panels.jsx").read_text(), re.MULTILINE)
+    assert match is not None
+    types = set(re.findall(r"'?([a-z-]+)'?: \w+", match[1]))
     assert {panel["type"] for panel in panels()} <= types
 
 

@@ -45,8 +45,8 @@ def whole(expression: str, inside: tuple[str, ...] = ()) -> str:
 def reads_one_cards_present(trouble: str) -> bool:
     bare = re.sub(r'"[^"]*"', "", trouble)
     alone = all("id" in re.split(r",\s*", labels[1]) for labels in GROUPING.finditer(bare))
-    own = [BY_NAME[name] for name in NAMES.findall(bare) if name in BY_NAME]
-    return alone and all(metric.scope == "device" for metric in own) and not OF_THE_PRESENT.search(bare)
+    metrics = [BY_NAME[name] for name in NAMES.findall(bare) if name in BY_NAME]
+    return alone and all(metric.scope == "device" for metric in metrics) and not OF_THE_PRESENT.search(bare)
 
 
 def test_no_alert_is_left_out_that_reads_only_one_cards_present() -> None:

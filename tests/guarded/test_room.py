@@ -66,12 +66,12 @@ _FOR_ROOT: dict[str, Callable[[Path], Path]] = {
     ),
     "a third one's in another's": lambda base: made(made(base / "x", owner=OTHER_USER) / "y", owner=OTHER_USER - 1),
 }
-FOR_ROOT = [pytest.param(place, id=name, marks=needs_root) for name, place in _FOR_ROOT.items()]
+FOR_ROOT = [pytest.param(make_path, id=name, marks=needs_root) for name, make_path in _FOR_ROOT.items()]
 
 
-@pytest.mark.parametrize("place", GOOD.values(), ids=GOOD)
-def test_a_folder_that_is_ours_alone_is_used(tmp_path: Path, place: Callable[[Path], Path]) -> None:
-    path = place(tmp_path)
+@pytest.mark.parametrize("make_path", GOOD.values(), ids=GOOD)
+def test_a_folder_that_is_ours_alone_is_used(tmp_path: Path, make_path: Callable[[Path], Path]) -> None:
+    path = make_path(tmp_path)
     with OwnFolder.create_at(path) as opened:
         opened.replace("x", b"1")
         opened.replace("x", b"2")
@@ -80,9 +80,9 @@ def test_a_folder_that_is_ours_alone_is_used(tmp_path: Path, place: Callable[[Pa
     assert stat.S_IMODE((path / "x").stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("place", [pytest.param(place, id=name) for name, place in BAD.items()] + FOR_ROOT)
-def test_one_in_which_others_have_a_hand_is_not(tmp_path: Path, place: Callable[[Path], Path]) -> None:
-    path = place(tmp_path)
+@pytest.mark.parametrize("make_path", [pytest.param(make_path, id=name) for name, make_path in BAD.items()] + FOR_ROOT)
+def test_one_in_which_others_have_a_hand_is_not(tmp_path: Path, make_path: Callable[[Path], Path]) -> None:
+    path = make_path(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(UnsafeError, match=r"chmod go-w|chown \w+|use its target instead"):
         OwnFolder.create_at(path)

@@ -53,9 +53,9 @@ class Node:
             (self.outside / name).write_text(json.dumps({"schema": "telemetry.capture/1", "secret": name}) + "\n")
             (self.outside / name).chmod(0o600)
         self.owned = [folder / name for name in ("state", "run", "collector")]
-        for each in self.owned:
-            each.mkdir(mode=0o755)
-            os.chown(each, SERVICE, SERVICE)
+        for subfolder in self.owned:
+            subfolder.mkdir(mode=0o755)
+            os.chown(subfolder, SERVICE, SERVICE)
         (folder / "shared").mkdir()
         (folder / "shared").chmod(0o1777)
         self.tools = ToolFolder(folder / "tools")

@@ -81,15 +81,15 @@ def _is_module(function: ast.expr) -> bool:
 
 
 def found() -> dict[str, set[str]]:
-    places: defaultdict[str, set[str]] = defaultdict(set)
+    calls_by_file: defaultdict[str, set[str]] = defaultdict(set)
     for package in PACKAGES:
         for file in sorted((ROOT / package).rglob("*.py")):
             name = str(file.relative_to(ROOT))
             if not name.startswith(ROOM):
-                places[name.removeprefix("daemon/").removeprefix("telemetry_daemon/")] |= set(
+                calls_by_file[name.removeprefix("daemon/").removeprefix("telemetry_daemon/")] |= set(
                     calls(ast.parse(file.read_text()))
                 )
-    return {name: names for name, names in places.items() if names}
+    return {name: names for name, names in calls_by_file.items() if names}
 
 
 def test_no_file_is_opened_beside_the_guarded_room() -> None:

@@ -81,8 +81,8 @@ def test_a_mounted_tool_is_where_the_daemon_looks(name: str) -> None:
     commands = [request for request in requests if isinstance(request, Command)]
     assert commands
     for command in commands:
-        places = [Path(folder) / line[0] for line in command.alternatives for folder in command.folders]
-        assert any(place.is_relative_to(path) for place in places for path in mounted), command.alternatives[0][0]
+        tools = [Path(folder) / line[0] for line in command.alternatives for folder in command.folders]
+        assert any(tool.is_relative_to(path) for tool in tools for path in mounted), command.alternatives[0][0]
 
 
 @pytest.mark.parametrize("name", VALUE_SETS)
@@ -91,8 +91,8 @@ def test_the_schema_takes_what_users_may_write(name: str) -> None:
 
 
 def test_the_schema_knows_every_value_and_no_other() -> None:
-    defaults, known = VALUES["poolDefaults"], SCHEMA["definitions"]["pool"]["properties"]
-    assert set(known) == {*defaults, "like"}
+    defaults, properties = VALUES["poolDefaults"], SCHEMA["definitions"]["pool"]["properties"]
+    assert set(properties) == {*defaults, "like"}
     assert set(SCHEMA["properties"]) == {*VALUES, "global", "enabled"}
 
 

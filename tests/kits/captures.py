@@ -123,8 +123,8 @@ def _value_text(value: Any) -> str:
 
 def shared_folder() -> Path | None:
     """Return the folder of real outputs: `TELEMETRY_SHARED`, or beside the repository; None if it is missing."""
-    places = [Path(named) for named in (os.environ.get("TELEMETRY_SHARED"),) if named]
-    folders = [place / "captures" for place in (*places, ROOT.parent / "shared")]
+    roots = [Path(named) for named in (os.environ.get("TELEMETRY_SHARED"),) if named]
+    folders = [root / "captures" for root in (*roots, ROOT.parent / "shared")]
     return next((folder for folder in folders if folder.is_dir()), None)
 
 

@@ -1,7 +1,7 @@
 """A fake MTML for tests: built from tests/mtml_fake, loaded by the vendor's binding, steered by a file while it is used.
 
 fake = FakeMtml(tmp_path)
-fake.tell(0, power="!5")                # its next call for the power gets NO_PERMISSION
+fake.set_answers(0, power="!5")                # its next call for the power gets NO_PERMISSION
 daemon = Daemon(…, environment=fake.environment)
 assert fake.calls("mtmlLibraryInit") == 1
 """
@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parents[1] / "mtml_fake" / "mtml.c"
 MIB = 1 << 20
 _FLAGS = ("-std=gnu11", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", f"-Wl,-soname,{LIBRARY}")
 
-Place = int | str
+DeviceName = int | str
 S4000 = {
     "name": "MTT S4000",
     "power": 121_500,
@@ -59,11 +59,11 @@ class FakeMtml:
     def __init__(self, folder: Path, cards: int = 2) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self._answers = folder / "answers"
-        self._told: dict[tuple[str, str], str] = {}
-        self.tell("node", version="2.2.0", driver="3.3.8-server", count=cards)
+        self._path = folder / "answers"
+        self._answers: dict[tuple[str, str], str] = {}
+        self.set_answers("node", version="2.2.0", driver="3.3.8-server", count=cards)
         for card in range(cards):
-            self.tell(card, **S4000, **self.identity(card))
+            self.set_answers(card, **S4000, **self.identity(card))
         shutil.copy(_built(), folder / LIBRARY)
 
     @staticmethod
@@ -79,34 +79,34 @@ class FakeMtml:
     def environment(self) -> dict[str, str]:
         """Return the environment with which a process finds this library, which must exist when the process starts."""
         paths = [str(self.folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
-        return {"LD_LIBRARY_PATH": os.pathsep.join(paths), "MTML_FAKE": str(self._answers)}
+        return {"LD_LIBRARY_PATH": os.pathsep.join(paths), "MTML_FAKE": str(self._path)}
 
-    def tell(self, device: Place, **answers: object) -> None:
+    def set_answers(self, device: DeviceName, **answers: object) -> None:
         """What the calls on a card (or `node`, or the instance `0/1`) answer from now on; `"!5"` is an error."""
-        self._told.update({(str(device), key): str(answer) for key, answer in answers.items()})
+        self._answers.update({(str(device), key): str(answer) for key, answer in answers.items()})
         self._write()
 
     def fail(self, card: int, code: int) -> None:
         """Let every call on a card return this error, opening it included."""
-        keys = {key for device, key in self._told if device == str(card)}
-        self.tell(card, open=f"!{code}", **dict.fromkeys(keys - {"open"}, f"!{code}"))
+        keys = {key for device, key in self._answers if device == str(card)}
+        self.set_answers(card, open=f"!{code}", **dict.fromkeys(keys - {"open"}, f"!{code}"))
 
     def heal(self, card: int) -> None:
-        del self._told[str(card), "open"]
-        self.tell(card, **S4000, **self.identity(card))
+        del self._answers[str(card), "open"]
+        self.set_answers(card, **S4000, **self.identity(card))
 
-    def calls(self, name: str, device: Place | None = None) -> int:
+    def calls(self, name: str, device: DeviceName | None = None) -> int:
         """Return how often a call was made, for one device or for all."""
-        notes = Path(f"{self._answers}.calls")
+        notes = Path(f"{self._path}.calls")
         lines = notes.read_text().splitlines() if notes.exists() else []
         return sum(
             line.split() == [name, str(device)] if device is not None else line.split()[0] == name for line in lines
         )
 
     def _write(self) -> None:
-        new = self._answers.with_suffix(".new")
-        new.write_text("".join(f"{device} {key} {answer}\n" for (device, key), answer in self._told.items()))
-        new.replace(self._answers)
+        new = self._path.with_suffix(".new")
+        new.write_text("".join(f"{device} {key} {answer}\n" for (device, key), answer in self._answers.items()))
+        new.replace(self._path)
 
 
 @cache

@@ -95,12 +95,12 @@ def mi210(busy: int = 37) -> dict[str, str | bytes]:
 
 def mi300x(metrics: bytes = b"") -> dict[str, str | bytes]:
     """Return a card without an edge sensor and with instantaneous power only; many readings are in gpu_metrics."""
-    places = {4: ("H", 47), 6: ("H", 39), 10: ("H", 141), 12: ("H", 3), 14: ("H", 1), 24: ("Q", 65536 * 10)}
+    fields = {4: ("H", 47), 6: ("H", 39), 10: ("H", 141), 12: ("H", 3), 14: ("H", 1), 24: ("Q", 65536 * 10)}
     clocks = {240: ("H", 133), 242: ("H", 2100), 256: ("H", 29), 280: ("H", 900)}
     return {
         "vendor": "0x1002", "device": "0x74a1", "power/runtime_status": "unsupported", "current_compute_partition": "CPX",
         "current_memory_partition": "NPS1", "mem_info_vram_total": "206141652992", "mem_info_vram_used": "309329920",
-        "gpu_metrics": metrics or blob(1, 4, 288, {**places, **clocks}),
+        "gpu_metrics": metrics or blob(1, 4, 288, {**fields, **clocks}),
         **sensors(temp2_input="47000", temp2_label="junction", temp3_input="39000", temp3_label="mem", power1_input="141000000", power1_label="PPT", power1_cap="750000000"),
     }  # fmt: skip
 
@@ -114,11 +114,11 @@ def radeon(status: str = "suspended") -> dict[str, str | bytes]:
     }  # fmt: skip
 
 
-def blob(format_revision: int, content_revision: int, size: int, places: Mapping[int, tuple[str, int]]) -> bytes:
-    """Return a gpu_metrics file in which only the header and these values are known."""
+def blob(format_revision: int, content_revision: int, size: int, fields: Mapping[int, tuple[str, int]]) -> bytes:
+    """Return a gpu_metrics file in which only the header and these fields have values."""
     content = bytearray(b"\xff" * size)
     struct.pack_into("<HBB", content, 0, size, format_revision, content_revision)
-    for offset, (code, number) in places.items():
+    for offset, (code, number) in fields.items():
         struct.pack_into(f"<{code}", content, offset, number)
     return bytes(content)
 

@@ -53,7 +53,7 @@ class FedNode:
     def wall(self) -> float:
         return self.wall_at_start + self.now + self.slept
 
-    def take(self, source: str, report: Report | None, poll: Poll, result: PollResult = OK) -> AcceptedAttempt:
+    def ingest(self, source: str, report: Report | None, poll: Poll, result: PollResult = OK) -> AcceptedAttempt:
         capture = Capture(
             source, poll.name, poll.request, cpu_seconds=0.25, wall_time=self.wall, monotonic_time=self.now
         )
@@ -96,7 +96,7 @@ class MadeUpNode(FedNode):
     def put(self, source: int, report: Report) -> None:
         """Let the store ingest a poll, a tenth of a second after the previous one."""
         self.now += 0.1
-        self.take(f"source{source}", report, READINGS)
+        self.ingest(f"source{source}", report, READINGS)
 
     def poll_all(self) -> None:
         """Ingest one attempt at every poll of every source."""

@@ -33,7 +33,7 @@ def _pairs(secrets: Sequence[str], *forms: str) -> Iterator[Plant]:
         yield Plant(form.replace("@", secrets[0]), tuple(secrets))
 
 
-def _each(secrets: Sequence[str], *forms: str) -> Iterator[Plant]:
+def _each_alone(secrets: Sequence[str], *forms: str) -> Iterator[Plant]:
     for secret in secrets:
         yield from _pairs((secret,), *forms)
 
@@ -52,27 +52,27 @@ PLANTS: tuple[Plant, ...] = (
     *_pairs((_UUID.upper(),), "@", "GPU-@", "Partition ID @"),
     *_pairs((_UUID.replace("-", "_"),), "kubepods-besteffort-pod@.slice", "pod@"),
     *_pairs((_BARE_UUID,), "@", "0x@", "machine-id @", "id:@", "overlay/@", "{@}", "cluster @ is up", "GPU-@"),
-    *_each(_MACS, "@", "MAC @", "link/ether @", "(@)", "mac=@", "eth0 @", "lladdr @", "HWaddr:@"),
-    *_each((_MACS[0].upper(), _MACS[3].upper()), "@", "enp1 @"),
+    *_each_alone(_MACS, "@", "MAC @", "link/ether @", "(@)", "mac=@", "eth0 @", "lladdr @", "HWaddr:@"),
+    *_each_alone((_MACS[0].upper(), _MACS[3].upper()), "@", "enp1 @"),
     *_pairs((_MAC,), "enx@", "docker-@.scope"),
     *_pairs(("d8:5e:d3:ff:fe:8e:1a:2b",), "@", "EUI @"),
     *_pairs(("10.77.3.17",), "@", "@:9100", "@/24", "(@)", "driver @", "version @", "library @:80", "tcp://@:29500", "host=@,"),
     *_pairs(("10.77.3.17",), "Driver Version: @", "v@", "Firmware @", "smi @", "[@]", "<@>", "@->", "addr:@", "'@'"),
     *_pairs(("81.62.69.142",), "@", "@:443", "from @ port 22", "peer @;", "driver of host @", "@/32", "https://@/x"),
     *_pairs(("172.21.9.83",), "nccl socket @<4711>", "MASTER_ADDR=@", "at @.", "ip: @"),
-    *_each(("2001:db8:85a3::8a2e:371:7334", "fe81::da5e:d3ff:fe8e:1a2b"), "@", "[@]:9100", "@/64", "@%eth0", "(@)", "inet6 @"),
+    *_each_alone(("2001:db8:85a3::8a2e:371:7334", "fe81::da5e:d3ff:fe8e:1a2b"), "@", "[@]:9100", "@/64", "@%eth0", "(@)", "inet6 @"),
     *_pairs(("2001:db8:85a3:1:2:8a2e:371:7334",), "@", "http://[@]/", "::ffff @"),
-    *_each(_GUIDS, "@", "node_guid: @", "sys_image_guid @", "Port GUID: @", "(@)"),
-    *_each(_SERIALS, "@", "S/N: @", "S/N @", "Serial #@", "Serial # : @", "序列号: @", "序列号：@", "SN:@", "serial=@"),
-    *_each(_SERIALS[:2], "Serial Number @", '"serial": "@"', "<serial>@</serial>", "board @ failed", "[@]", "asset tag: @"),
+    *_each_alone(_GUIDS, "@", "node_guid: @", "sys_image_guid @", "Port GUID: @", "(@)"),
+    *_each_alone(_SERIALS, "@", "S/N: @", "S/N @", "Serial #@", "Serial # : @", "序列号: @", "序列号：@", "SN:@", "serial=@"),
+    *_each_alone(_SERIALS[:2], "Serial Number @", '"serial": "@"', "<serial>@</serial>", "board @ failed", "[@]", "asset tag: @"),
     *_pairs(("8XK2Q13",), "Service Tag: @", "@"),
     *_pairs(("PCB752715-9916",), "SN: @", "oam @"),
     *_pairs(("0x36862957A1B2",), "Chip ID: @", "ECID: @", "@", "chip_id=@"),
     *_pairs(("499921D4 2149A199 E54BDDD4", "499921D4", "E54BDDD4"), "Die ID : @", "VDie ID: @"),
     *_pairs(("5999c599a1b2c3d4",), "wwn-0x@", "naa.@", "WWN: @", "wwid:@", "eui.@"),
     *_pairs(("S4EWNX9R723456",), "/dev/disk/by-id/nvme-Samsung_@", "/dev/disk/by-id/ata-@-part1"),
-    *_each(("gpu-node-917", "dgx-a100-93", "worker712", "hpc-login72", "ip-10-77-3-17"), "@", "on @:", "@:29500", "(@)"),
-    *_each(("zebrahost.corp.example", "node917.zebracluster.local"), "@", "@:443", "https://@/x", "peer=@"),
+    *_each_alone(("gpu-node-917", "dgx-a100-93", "worker712", "hpc-login72", "ip-10-77-3-17"), "@", "on @:", "@:29500", "(@)"),
+    *_each_alone(("zebrahost.corp.example", "node917.zebracluster.local"), "@", "@:443", "https://@/x", "peer=@"),
     *_pairs(("zebrahost",), "Hostname: @", "host=@", "hostname=@", "node_name: @", "server_id: @", "ssh://@/", "主机名：@"),
     *_pairs(("marlowe",), "/home/@", "/data/users/@/x", "/mnt/nfs/@/run.py", "/Users/@/x", "~@/x", "C:\\Users\\@\\x", "user=@"),
     *_pairs(("marlowe",), "User: @", "@@zebrahost.example".replace("@@", "@\x00"), "ssh://@:x@y", "SLURM_JOB_USER=@", "--user @"),
@@ -100,7 +100,7 @@ PLANTS = tuple(Plant(plant.text.replace("\x00", "@"), plant.secrets) for plant i
 _AMBIGUOUS = re.compile(r"(?:81\.62\.69\.142|1564621913487)(?![0-9:/])")
 
 # Puts a plant into a line.
-Place = Callable[[str, str], str]
+Insertion = Callable[[str, str], str]
 
 
 def _in_place_of_a_word(line: str, plant: str) -> str:
@@ -116,7 +116,7 @@ def _on_a_line_of_its_own(line: str, plant: str) -> str:
     return f"{line}\n{plant}"
 
 
-PLACES: tuple[Place, ...] = (
+INSERTIONS: tuple[Insertion, ...] = (
     lambda line, plant: f"{line} {plant}",
     lambda line, plant: f"{plant} {line}",
     _on_a_line_of_its_own,
@@ -126,13 +126,13 @@ PLACES: tuple[Place, ...] = (
 )
 
 
-def planted(capture: Capture, plants: Sequence[Plant], place: Place) -> Capture:
+def planted(capture: Capture, plants: Sequence[Plant], insert: Insertion) -> Capture:
     """Return the capture with a plant in every line, every text of its data and every error."""
     turn = itertools.cycle(plants)
 
     def line_with(line: str) -> str:
         text = next(turn).text
-        return (_on_a_line_of_its_own if _AMBIGUOUS.search(text) else place)(line, text)
+        return (_on_a_line_of_its_own if _AMBIGUOUS.search(text) else insert)(line, text)
 
     def lines(text: str) -> str:
         return "\n".join(map(line_with, text.split("\n"))) if text else text
@@ -152,14 +152,14 @@ def planted(capture: Capture, plants: Sequence[Plant], place: Place) -> Capture:
     return replace(capture, outputs=outputs or (Output(stderr=line_with("")),), failure=failure)
 
 
-def with_one_plant(capture: Capture, number: int, plant: Plant, place: Place) -> Capture:
+def with_one_plant(capture: Capture, number: int, plant: Plant, insert: Insertion) -> Capture:
     """Return the capture with a plant in one line of its first text, so that the rest is read as before."""
     texts = [position for position, output in enumerate(capture.outputs) if output.text]
     if not texts:
-        return planted(capture, (plant,), place)
+        return planted(capture, (plant,), insert)
     output = capture.outputs[texts[0]]
     lines = output.text.split("\n")
-    lines[number % len(lines)] = place(lines[number % len(lines)], plant.text)
+    lines[number % len(lines)] = insert(lines[number % len(lines)], plant.text)
     changed = replace(output, text="\n".join(lines))
     return replace(capture, outputs=(*capture.outputs[: texts[0]], changed, *capture.outputs[texts[0] + 1 :]))
 
@@ -184,11 +184,11 @@ def assert_same_readings(before: Report, after: Report) -> None:
     assert after.readings == before.readings
     assert len(after.problems) == len(before.problems)
     assert [process.pid for process in after.processes] == [process.pid for process in before.processes]
-    assert [_place(device) for device in after.devices] == [_place(device) for device in before.devices]
+    assert [_kept(device) for device in after.devices] == [_kept(device) for device in before.devices]
     for word in ("uuid", "serial"):
         old, new = ([getattr(device, word) for device in report.devices] for report in (before, after))
         assert [old.index(item) for item in old] == [new.index(item) for item in new]
 
 
-def _place(device: Device) -> tuple[object, ...]:
+def _kept(device: Device) -> tuple[object, ...]:
     return device.vendor, device.index, device.bus_id, device.partition, device.parent, device.up

@@ -148,7 +148,7 @@ class Messages:
     """Receives the messages of an Alertmanager: firing alerts of each message, and all resolved alerts."""
 
     def __init__(self) -> None:
-        self.taken: list[list[dict[str, str]]] = []
+        self.firing: list[list[dict[str, str]]] = []
         self.resolved: list[dict[str, str]] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
 
@@ -165,15 +165,15 @@ class Messages:
         return f"http://127.0.0.1:{self._server.server_port}/"
 
     def of(self, alert: str) -> list[list[dict[str, str]]]:
-        return [message for message in self.taken if any(labels["alertname"] == alert for labels in message)]
+        return [message for message in self.firing if any(labels["alertname"] == alert for labels in message)]
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        taken, resolved = self.taken, self.resolved
+        firing, resolved = self.firing, self.resolved
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:  # the name that http.server calls
                 alerts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["alerts"]
-                taken.append([alert["labels"] for alert in alerts if alert["status"] == "firing"])
+                firing.append([alert["labels"] for alert in alerts if alert["status"] == "firing"])
                 resolved.extend(alert["labels"] for alert in alerts if alert["status"] == "resolved")
                 self.send_response(200)
                 self.end_headers()

@@ -38,13 +38,13 @@ def commit(folder: Path) -> None:
 class Builder:
     """The folder of a user's clone, and the settings of the user's shell."""
 
-    place: str
+    folder_name: str
     umask: int
     variables: Mapping[str, str]
 
     def clone(self, origin: Path, folder: Path) -> Path:
         """Make a fresh clone, whose files are as old as it is."""
-        checkout = folder / self.place
+        checkout = folder / self.folder_name
         command = [*GIT, "clone", "--quiet", "--no-local", str(origin), str(checkout)]
         subprocess.run(command, check=True, umask=self.umask)
         return checkout

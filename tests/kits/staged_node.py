@@ -156,25 +156,25 @@ def _as_staged(parser: Parser, stage: Path) -> Callable[[Capture], Report]:
         )
         report = replace(report, devices=tuple(devices), readings=tuple(others))
         return (
-            _with_what_is_told(report, staged, capture.wall_time, positions) if capture.poll == "readings" else report
+            _with_staged_values(report, staged, capture.wall_time, positions) if capture.poll == "readings" else report
         )
 
     return parse
 
 
-def _with_what_is_told(
-    report: Report, staged: Mapping[str, Any], now: float, places: Mapping[int | None, int]
+def _with_staged_values(
+    report: Report, staged: Mapping[str, Any], now: float, positions: Mapping[int | None, int]
 ) -> Report:
     readings = (
-        Reading(places[card], metric, Absent(value) if isinstance(value, str) else float(value), label)
+        Reading(positions[card], metric, Absent(value) if isinstance(value, str) else float(value), label)
         for card, metric, label, value in staged["readings"]
-        if card in places
+        if card in positions
     )
-    events = (Event(places[card], code, text, now) for card, code, text in staged["events"] if card in places)
+    events = (Event(positions[card], code, text, now) for card, code, text in staged["events"] if card in positions)
     return replace(
         report,
         readings=(*report.readings, *readings),
-        problems=tuple(Problem(where, text) for where, text in staged["problems"]) if places else report.problems,
+        problems=tuple(Problem(where, text) for where, text in staged["problems"]) if positions else report.problems,
         events=(*report.events, *events),
         claims=tuple(
             Claim(Owner(kind, name, user=user), names=(DeviceName(str(card), "index", str(card)),))

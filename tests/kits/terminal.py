@@ -47,10 +47,10 @@ class Xterm(pyte.Screen):
         raise AssertionError(f"a sequence that this terminal does not know, with {numbers}")
 
     def _scroll(self, lines: int, edge: int, step: Callable[[], None]) -> None:
-        stays, self.cursor.y = self.cursor.y, edge
+        row, self.cursor.y = self.cursor.y, edge
         for _ in range(max(1, lines)):
             step()
-        self.cursor.y = stays
+        self.cursor.y = row
 
 
 class _Stream(pyte.ByteStream):

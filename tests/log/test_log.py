@@ -261,10 +261,10 @@ def test_a_process_without_standard_error_writes_into_none_of_its_files(tmp_path
         "os.dup2(os.open(os.environ['OWN_FILE'], os.O_WRONLY | os.O_CREAT), 2)\n"
         "setup('info', 'text')\nlogger.error('lost')\nos.write(2, b'own data')"
     )
-    own = tmp_path / "own"
-    result = in_a_process(code, environment={"OWN_FILE": str(own)}, preexec_fn=lambda: os.close(2))
+    own_file = tmp_path / "own"
+    result = in_a_process(code, environment={"OWN_FILE": str(own_file)}, preexec_fn=lambda: os.close(2))
     assert result.returncode == 0
-    assert own.read_text() == "own data"
+    assert own_file.read_text() == "own data"
 
 
 @pytest.mark.parametrize(

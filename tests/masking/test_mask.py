@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kits.captures import ROOT, Case, own_cases, registered_parsers, shared_files, shared_text, text_capture
-from kits.planted_identities import PLACES, PLANTS, assert_same_readings, check_planted, planted, with_one_plant
+from kits.planted_identities import INSERTIONS, PLANTS, assert_same_readings, check_planted, planted, with_one_plant
 from telemetry_daemon.masking.mask import Mask, local_names
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
 from telemetry_parsers.contract import Parser
@@ -376,6 +376,6 @@ def test_what_is_planted_in_every_line_is_masked_and_the_readings_stay(folder: s
         parsers, start = _parsers(folder), number * 37 % len(PLANTS)
         parser, plants = parsers[number % len(parsers)], (*PLANTS[start:], *PLANTS[:start])
         for capture in _captures(file, parser)[:2]:
-            check_planted(parser, planted(capture, plants, PLACES[number % len(PLACES)]))
-            with_one = with_one_plant(capture, number, plants[1], PLACES[(number + 1) % len(PLACES)])
+            check_planted(parser, planted(capture, plants, INSERTIONS[number % len(INSERTIONS)]))
+            with_one = with_one_plant(capture, number, plants[1], INSERTIONS[(number + 1) % len(INSERTIONS)])
             check_planted(parser, with_one)

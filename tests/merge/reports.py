@@ -20,7 +20,7 @@ def readings(position: int | None, values: Values) -> tuple[Reading, ...]:
     found = []
     for metric, value in values.items():
         labelled = value if isinstance(value, Mapping) else {"": value}
-        found += [Reading(position, metric, one, label) for label, one in labelled.items()]
+        found += [Reading(position, metric, number, label) for label, number in labelled.items()]
     return tuple(found)
 
 

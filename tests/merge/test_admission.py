@@ -85,10 +85,10 @@ def test_whatever_becomes_a_name_or_a_line_is_cut() -> None:
     assert len(admitted.report.problems) == 2
 
 
-@pytest.mark.parametrize("place", range(12))
-def test_each_long_text_alone_is_noticed(place: int) -> None:
+@pytest.mark.parametrize("position", range(12))
+def test_each_long_text_alone_is_noticed(position: int) -> None:
     texts = ["a"] * 12
-    texts[place] = LONG
+    texts[position] = LONG
     card = Device("amd", 0, *texts[:3], texts[3], None, texts[4], texts[5], facts=((texts[6], "b"),))
     report = Report(
         devices=(card,),
@@ -104,29 +104,29 @@ def test_each_long_text_alone_is_noticed(place: int) -> None:
 def test_of_too_many_devices_those_that_were_seen_most_are_taken() -> None:
     """The honest card is last in the list, after hundreds that were never seen before."""
     honest = cards(2)
-    known = [Identity(card.uuid or "", "amd", "0", "", uuid=card.uuid, polls=1 << 9) for card in honest]
+    identities = [Identity(card.uuid or "", "amd", "0", "", uuid=card.uuid, polls=1 << 9) for card in honest]
     report = Report(
         devices=(*cards(600, start=100), *honest),
-        readings=tuple(Reading(place, "power_watts", float(place)) for place in range(602)),
+        readings=tuple(Reading(position, "power_watts", float(position)) for position in range(602)),
         processes=(Process(601, 4711, "train"), Process(599, 4712, "none")),
     )
-    admitted = admit(report, known)
+    admitted = admit(report, identities)
     assert admitted.dropped_devices == 602 - bounds.MAX_DEVICES
-    taken = admitted.report
-    assert len(taken.devices) == len(taken.readings) == bounds.MAX_DEVICES
-    assert taken.devices[-2:] == honest
-    assert [(taken.devices[reading.device], reading.value) for reading in taken.readings[-2:]] == [
+    accepted = admitted.report
+    assert len(accepted.devices) == len(accepted.readings) == bounds.MAX_DEVICES
+    assert accepted.devices[-2:] == honest
+    assert [(accepted.devices[reading.device], reading.value) for reading in accepted.readings[-2:]] == [
         (honest[0], 600.0),
         (honest[1], 601.0),
     ]
-    assert taken.processes == (Process(bounds.MAX_DEVICES - 1, 4711, "train"),)
+    assert accepted.processes == (Process(bounds.MAX_DEVICES - 1, 4711, "train"),)
 
 
 def test_a_part_is_taken_with_its_card_only() -> None:
     parts = tuple(Device("amd", None, uuid=f"MIG-{n:08x}", partition=str(n % 7), parent=n // 7) for n in range(1400))
-    taken = admit(Report(devices=(*cards(200), *parts)), ()).report.devices
-    assert len(taken) == bounds.MAX_DEVICES
-    assert taken[:200] == cards(200)
-    assert all(one.parent == place // 7 for place, one in enumerate(taken[200:]))
+    devices = admit(Report(devices=(*cards(200), *parts)), ()).report.devices
+    assert len(devices) == bounds.MAX_DEVICES
+    assert devices[:200] == cards(200)
+    assert all(device.parent == position // 7 for position, device in enumerate(devices[200:]))
     crowded = admit(Report(devices=(*cards(300), *parts)), ()).report.devices
     assert crowded == cards(300)[: bounds.MAX_DEVICES]

@@ -24,12 +24,12 @@ class Lists:
 
     def __init__(self, state: MergeState | None = None) -> None:
         self.node = Node(state or MergeState())
-        self.taken = 0.0
+        self.now = 0.0
 
-    def tell(self, *devices: Device, **more):
-        self.taken += 2.0
+    def see(self, *devices: Device, **more):
+        self.now += 2.0
         return self.node.see(
-            reported("tool", [(device, WATTS) for device in devices], taken=self.taken, **more), now=self.taken
+            reported("tool", [(device, WATTS) for device in devices], taken=self.now, **more), now=self.now
         )
 
     def restarted(self) -> Lists:
@@ -38,7 +38,7 @@ class Lists:
 
 def after_both() -> Lists:
     lists = Lists()
-    lists.tell(FIRST, SECOND)
+    lists.see(FIRST, SECOND)
     return lists
 
 
@@ -62,29 +62,29 @@ def happened(merged):
 )
 def test_one_garbled_list_makes_no_card_and_loses_none(garbled: Device) -> None:
     lists = Lists()
-    before = ups(lists.tell(FIRST, SECOND))
-    merged = lists.tell(garbled, SECOND)
+    before = ups(lists.see(FIRST, SECOND))
+    merged = lists.see(garbled, SECOND)
     assert (ups(merged), merged.events) == (before, ())
     assert [numbers(device) for device in merged.devices] == [{}, WATTS]
     assert ["second report confirms" in problem.text for _, problem in merged.problems] == [True]
-    merged = lists.tell(FIRST, SECOND)
+    merged = lists.see(FIRST, SECOND)
     assert (ups(merged), merged.events, merged.problems) == (before, (), ())
     assert [numbers(device) for device in merged.devices] == [WATTS, WATTS]
 
 
 def test_a_garbled_number_that_is_all_that_is_told_leaves_nothing_behind() -> None:
     lists = Lists()
-    lists.tell(card(0), card(1))
-    assert ups(lists.tell(card(7), card(1))) == {"nvidia:0": False, "nvidia:1": True, "nvidia:7": True}
-    assert ups(lists.tell(card(0), card(1))) == {"nvidia:0": True, "nvidia:1": True}
+    lists.see(card(0), card(1))
+    assert ups(lists.see(card(7), card(1))) == {"nvidia:0": False, "nvidia:1": True, "nvidia:7": True}
+    assert ups(lists.see(card(0), card(1))) == {"nvidia:0": True, "nvidia:1": True}
     assert happened(lists.node.merged) == [("nvidia:0", "returned"), ("nvidia:7", "removed")]
 
 
 def test_a_card_that_was_replaced_is_shown_at_the_second_list() -> None:
     lists = after_both()
     new = card(0, uuid=UUID2, bus_id=BUS0)
-    assert ups(lists.tell(new, SECOND)) == {UUID0: True, UUID1: True}
-    merged = lists.tell(new, SECOND)
+    assert ups(lists.see(new, SECOND)) == {UUID0: True, UUID1: True}
+    merged = lists.see(new, SECOND)
     assert ups(merged) == {UUID0: False, UUID1: True, UUID2: True}
     assert set(happened(merged)) == {(UUID0, "lost"), (UUID2, "appeared")}
 
@@ -101,7 +101,7 @@ def test_two_sources_that_agree_are_two_witnesses() -> None:
 def test_the_same_list_seen_again_is_no_second_witness() -> None:
     """Merging happens at every poll of every source, so the same report is merged more than once."""
     lists = Lists()
-    lists.tell(FIRST)
+    lists.see(FIRST)
     report = reported("tool", [(card(0, uuid=UUID2, bus_id=BUS0), WATTS)], taken=4.0)
     for now in (4.0, 5.0, 6.0):
         assert ups(lists.node.see(report, now=now)) == {UUID0: True}
@@ -140,7 +140,7 @@ def test_a_garbled_inventory_does_not_blind_the_fast_polls_beside_it() -> None:
 def test_a_tool_that_invents_a_uuid_at_each_poll_publishes_none() -> None:
     lists = after_both()
     for number in range(50):
-        merged = lists.tell(card(0, uuid=f"GPU-{number:08x}-aaaa", bus_id=BUS0), SECOND)
+        merged = lists.see(card(0, uuid=f"GPU-{number:08x}-aaaa", bus_id=BUS0), SECOND)
         assert (ups(merged), merged.events) == ({UUID0: True, UUID1: True}, ())
         assert numbers(merged.devices[1]) == WATTS
     assert len(lists.node.state.identities) == 2
@@ -150,33 +150,33 @@ def test_a_tool_that_invents_a_uuid_at_each_poll_publishes_none() -> None:
 def test_a_card_in_a_new_slot_is_shown_at_once() -> None:
     """Hot-plugged, also if the tool counts by address and gives the new card another card's number."""
     lists = after_both()
-    assert len(ups(lists.tell(FIRST, SECOND, card(2, uuid=UUID2, bus_id=BUS2)))) == 3
+    assert len(ups(lists.see(FIRST, SECOND, card(2, uuid=UUID2, bus_id=BUS2)))) == 3
     lists = Lists()
-    lists.tell(FIRST)
-    merged = lists.tell(card(0, uuid=UUID2, bus_id="0000:11:00.0"), card(1, uuid=UUID0, bus_id=BUS0))
+    lists.see(FIRST)
+    merged = lists.see(card(0, uuid=UUID2, bus_id="0000:11:00.0"), card(1, uuid=UUID0, bus_id=BUS0))
     assert ups(merged) == {UUID0: True, UUID2: True}
     assert merged.problems == ()
 
 
 def test_exchanged_cards_are_told_by_their_uuids() -> None:
     lists = after_both()
-    merged = lists.tell(card(0, uuid=UUID1, bus_id=BUS0), card(1, uuid=UUID0, bus_id=BUS1))
+    merged = lists.see(card(0, uuid=UUID1, bus_id=BUS0), card(1, uuid=UUID0, bus_id=BUS1))
     assert {device.id: device.bus_id for device in merged.devices} == {UUID0: BUS1, UUID1: BUS0}
     assert (merged.events, merged.problems) == ((), ())
 
 
 def test_a_card_in_the_slot_of_a_lost_one_is_shown_at_once() -> None:
     lists = after_both()
-    lists.tell(SECOND)
-    assert ups(lists.tell(card(0, uuid=UUID2, bus_id=BUS0), SECOND)) == {UUID0: False, UUID1: True, UUID2: True}
+    lists.see(SECOND)
+    assert ups(lists.see(card(0, uuid=UUID2, bus_id=BUS0), SECOND)) == {UUID0: False, UUID1: True, UUID2: True}
 
 
 def test_after_a_start_what_is_there_is_shown_at_once() -> None:
     """A card may be replaced while the machine is off."""
     lists = after_both()
-    merged = lists.restarted().tell(card(0, uuid=UUID2, bus_id=BUS0), SECOND)
+    merged = lists.restarted().see(card(0, uuid=UUID2, bus_id=BUS0), SECOND)
     assert ups(merged) == {UUID0: False, UUID1: True, UUID2: True}
-    assert ups(Lists().tell(FIRST)) == {UUID0: True}
+    assert ups(Lists().see(FIRST)) == {UUID0: True}
 
 
 @pytest.mark.parametrize("lists_of_it", [1, 2, 5])
@@ -184,9 +184,9 @@ def test_what_was_published_wrongly_goes_when_its_slot_is_held_by_the_known_card
     lists = after_both()
     lists = lists.restarted()
     for _ in range(lists_of_it):
-        merged = lists.tell(card(0, uuid=GARBLED, bus_id=BUS0), SECOND)
+        merged = lists.see(card(0, uuid=GARBLED, bus_id=BUS0), SECOND)
     assert ups(merged) == {UUID0: False, GARBLED: True, UUID1: True}
-    merged = lists.tell(FIRST, SECOND)
+    merged = lists.see(FIRST, SECOND)
     assert ups(merged) == {UUID0: True, UUID1: True}
     assert set(happened(merged)) == {(UUID0, "returned"), (GARBLED, "removed")}
 
@@ -194,16 +194,16 @@ def test_what_was_published_wrongly_goes_when_its_slot_is_held_by_the_known_card
 def test_it_goes_also_when_the_slot_was_empty_in_between() -> None:
     lists = after_both()
     lists = lists.restarted()
-    lists.tell(card(0, uuid=UUID2, bus_id=BUS0), SECOND)
-    lists.tell(SECOND)
-    assert ups(lists.tell(FIRST, SECOND)) == {UUID0: True, UUID1: True}
+    lists.see(card(0, uuid=UUID2, bus_id=BUS0), SECOND)
+    lists.see(SECOND)
+    assert ups(lists.see(FIRST, SECOND)) == {UUID0: True, UUID1: True}
 
 
 def test_a_returning_card_takes_no_lost_one_of_another_slot_along() -> None:
     lists = after_both()
-    lists.tell()
-    assert ups(lists.tell(FIRST)) == {UUID0: True, UUID1: False}
-    assert ups(lists.tell(card(0, uuid=UUID1, bus_id=BUS1))) == {UUID0: False, UUID1: True}
+    lists.see()
+    assert ups(lists.see(FIRST)) == {UUID0: True, UUID1: False}
+    assert ups(lists.see(card(0, uuid=UUID1, bus_id=BUS1))) == {UUID0: False, UUID1: True}
 
 
 def test_partitions_come_and_go_at_once() -> None:
@@ -213,23 +213,23 @@ def test_partitions_come_and_go_at_once() -> None:
     def parts(*uuids: str) -> list[Device]:
         return [card(None, uuid=uuid, bus_id=BUS0, partition=str(n), parent=0) for n, uuid in enumerate(uuids)]
 
-    lists.tell(FIRST, *parts("MIG-aaaa-1111", "MIG-bbbb-2222"))
-    assert ups(lists.tell(FIRST, *parts("MIG-cccc-3333"))) == {UUID0: True, "MIG-cccc-3333": True}
+    lists.see(FIRST, *parts("MIG-aaaa-1111", "MIG-bbbb-2222"))
+    assert ups(lists.see(FIRST, *parts("MIG-cccc-3333"))) == {UUID0: True, "MIG-cccc-3333": True}
     assert lists.node.merged.problems == ()
 
 
 def test_partitions_of_a_doubted_card_stay_its_own() -> None:
     lists = Lists()
     part = card(None, uuid="MIG-aaaa-1111", bus_id=BUS0, partition="0", parent=0)
-    before = ups(lists.tell(FIRST, part))
-    merged = lists.tell(card(0, uuid=GARBLED, bus_id=BUS0), part)
+    before = ups(lists.see(FIRST, part))
+    merged = lists.see(card(0, uuid=GARBLED, bus_id=BUS0), part)
     assert (ups(merged), [device.parent for device in merged.devices]) == (before, [None, UUID0])
 
 
 def test_a_number_still_stands_for_the_known_card_after_a_doubt() -> None:
     lists = after_both()
-    lists.tell(card(0, uuid=GARBLED, bus_id=BUS0), SECOND)
-    merged = lists.tell(card(0), card(1))
+    lists.see(card(0, uuid=GARBLED, bus_id=BUS0), SECOND)
+    merged = lists.see(card(0), card(1))
     assert [(device.id, values(device)) for device in merged.devices] == [(UUID0, WATTS), (UUID1, WATTS)]
 
 
@@ -258,14 +258,14 @@ def test_whatever_a_bad_list_told_all_is_as_it_was_after_the_next_whole_one(
     lists: list[tuple[str, ...]], start: int
 ) -> None:
     """Bad lists alternate with whole ones; lines may be missing, and the daemon restarts once."""
-    known = Lists()
+    tool = Lists()
     for _ in range(3):
-        known.tell(*CARDS)
-    before = ups(known.node.merged)
+        tool.see(*CARDS)
+    before = ups(tool.node.merged)
     for number, how in enumerate(lists):
         if number == start:
-            known = known.restarted()
-        known.tell(*(garble(one, word, 3 * number + n) for n, (one, word) in enumerate(zip(CARDS, how, strict=False))))
-        merged = known.tell(*CARDS)
+            tool = tool.restarted()
+        tool.see(*(garble(item, word, 3 * number + n) for n, (item, word) in enumerate(zip(CARDS, how, strict=False))))
+        merged = tool.see(*CARDS)
         assert ups(merged) == before
         assert [numbers(device) for device in merged.devices] == [WATTS] * 3

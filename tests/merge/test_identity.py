@@ -46,7 +46,7 @@ def test_one_uuid_for_two_cards_makes_none_of_them_lost(addresses, order):
     node, seen = Node(), []
     for now, kind in enumerate(kind for kind in (*order, order[0]) for _ in range(4)):
         cards = [card(at, uuid=uuids[kind][at], bus_id=addresses[at]) for at in (0, 1)]
-        listed = reported("nvml", [(each, {"power_watts": 10.0 + at}) for at, each in enumerate(cards)], taken=now)
+        listed = reported("nvml", [(device, {"power_watts": 10.0 + at}) for at, device in enumerate(cards)], taken=now)
         merged = node.see(listed, now=float(now))
         seen.append([(device.id, device.readings[0].value, device.up) for device in merged.devices])
         assert not merged.events or now == 0

@@ -314,7 +314,7 @@ def partition_metric(taken: float) -> SourceReport:
 def test_a_poll_that_tells_no_partition_speaks_of_the_one_with_its_number_whichever_is_newer() -> None:
     for newest, older in ((partition_list(2.0), partition_metric(1.0)), (partition_metric(2.0), partition_list(1.0))):
         merged = Node().see(newest, older, now=3.0)
-        found = [(one.id, one.device, one.parent, {r.metric: r.value for r in one.readings}) for one in merged.devices]
+        found = [(d.id, d.device, d.parent, {r.metric: r.value for r in d.readings}) for d in merged.devices]
         assert found == [
             ("0000:05:00.0", "0", None, {"power_watts": 500.0}),
             ("0000:05:00.0/1", "0:1", "0000:05:00.0", {"utilization_ratio": 0.5}),

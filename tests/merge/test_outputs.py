@@ -75,5 +75,5 @@ def test_the_processes_of_a_device_come_from_one_output():
 
 
 def test_one_report_is_itself():
-    one = report(Device("x", 0))
-    assert combine_reports([one]) is one
+    single = report(Device("x", 0))
+    assert combine_reports([single]) is single

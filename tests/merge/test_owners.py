@@ -79,11 +79,14 @@ def process(pid: int, gib: float | None = 1.0, busy: float | None = None, **more
 def of(
     devices: tuple[MergedDevice, ...], claims: tuple[SourceClaim, ...] = (), tasks: tuple[Task, ...] = ()
 ) -> NodeOwners:
-    return find_owners(devices, claims, {one.pid: one for one in tasks}, NOW)
+    return find_owners(devices, claims, {task.pid: task for task in tasks}, NOW)
 
 
-def told_of(found: NodeOwners, place: int = 0) -> list[tuple[str, float, str, bool | None]]:
-    return [(one.owner.name, round(one.share, 4), one.basis, one.is_used) for one in found.devices[place].allocations]
+def shares_of(found: NodeOwners, position: int = 0) -> list[tuple[str, float, str, bool | None]]:
+    return [
+        (allocation.owner.name, round(allocation.share, 4), allocation.basis, allocation.is_used)
+        for allocation in found.devices[position].allocations
+    ]
 
 
 def test_a_card_that_nobody_has_stays_as_it_is():
@@ -106,7 +109,7 @@ def test_a_card_that_nobody_has_stays_as_it_is():
 )
 def test_a_claim_finds_its_card_by_any_of_its_names(name):
     found = of((card(0), card(1)), (claimed("kubelet", pod("train"), name),))
-    assert (told_of(found, 0), told_of(found, 1)) == ([], [("ml/train/main", 1.0, "whole", None)])
+    assert (shares_of(found, 0), shares_of(found, 1)) == ([], [("ml/train/main", 1.0, "whole", None)])
 
 
 @pytest.mark.parametrize(
@@ -123,7 +126,7 @@ def test_a_claim_finds_its_card_by_any_of_its_names(name):
 )
 def test_a_name_that_fits_no_card_is_a_problem_and_no_guess(name):
     found = of((card(0), card(1), card(2, index=1)), (claimed("kubelet", pod("train"), name),))
-    assert [told_of(found, place) for place in (0, 1, 2)] == [[], [], []]
+    assert [shares_of(found, position) for position in (0, 1, 2)] == [[], [], []]
     assert dict(found.unresolved) == {"kubelet": 1}
     ((source, problem),) = found.problems
     assert source == "kubelet"
@@ -137,7 +140,7 @@ def test_the_places_of_device_files_are_counted_where_no_minor_is_told():
         for number, render in ((0, 136), (1, 128), (2, 144))
     )
     found = of(cards, (claimed("slurm", job("7"), named("1", "minor")),))
-    assert [told_of(found, place) for place in range(3)] == [[("7", 1.0, "whole", None)], [], []]
+    assert [shares_of(found, position) for position in range(3)] == [[("7", 1.0, "whole", None)], [], []]
 
 
 def test_what_several_sources_say_of_one_job_is_one_owner():
@@ -157,9 +160,9 @@ def test_processes_of_others_on_a_card_that_was_given_are_strangers():
     tasks = (task(1, job("41"), "slurm:41"), task(2, user("bob")), task(3, user("eve")))
     device = card(0, process(1, 4.0), process(2, 2.0), process(3, 1.0))
     (found,) = of((device,), claims, tasks).devices
-    assert [one.owner.name for one in found.allocations] == ["41"]
+    assert [allocation.owner.name for allocation in found.allocations] == ["41"]
     assert found.non_owner_bytes == 3.0 * GIB
-    assert [one.owner.name for one in found.processes if one.owner] == ["41", "bob", "eve"]
+    assert [process.owner.name for process in found.processes if process.owner] == ["41", "bob", "eve"]
 
 
 @pytest.mark.parametrize(
@@ -199,8 +202,8 @@ def test_what_strangers_use_of_a_card_is_not_the_share_of_its_job(of_job, of_oth
 def test_where_nothing_was_given_the_processes_tell_the_owners():
     device = card(0, process(1, 3.0), process(2, 1.0))
     found = of((device,), (), (task(1, user("alice")), task(2, user("bob"))))
-    assert told_of(found) == [("alice", 0.75, "memory", True), ("bob", 0.25, "memory", True)]
-    assert not any(one.is_allocated for one in found.devices[0].allocations)
+    assert shares_of(found) == [("alice", 0.75, "memory", True), ("bob", 0.25, "memory", True)]
+    assert not any(allocation.is_allocated for allocation in found.devices[0].allocations)
     assert found.devices[0].non_owner_bytes is None
 
 
@@ -231,7 +234,7 @@ def test_a_shared_card_is_shared_by_what_was_measured_of_all(first, second, expe
     )
     tasks = (task(1, Owner("container", "a"), "container:a"), task(2, Owner("container", "b"), "container:b"))
     found = of((card(0, first, second),), claims, tasks)
-    assert [one[:3] for one in told_of(found)] == expected
+    assert [row[:3] for row in shares_of(found)] == expected
 
 
 def test_instances_bill_their_slices_on_the_card():
@@ -244,8 +247,8 @@ def test_instances_bill_their_slices_on_the_card():
     devices = (whole, large, small)
     found = of(devices, claims, (task(1, Owner("container", "a"), "container:a"),))
     card_level = [("ml/a/main", round(3 / 7, 4), "partition", True), ("ml/b/main", round(1 / 7, 4), "partition", None)]
-    assert (told_of(found, 0), told_of(found, 1), told_of(found, 2)) == (card_level, card_level[:1], card_level[1:])
-    shown = [of_one.apply_to(device) for of_one, device in zip(found.devices, devices, strict=True)]
+    assert [shares_of(found, position) for position in range(3)] == [card_level, card_level[:1], card_level[1:]]
+    shown = [node_share.apply_to(device) for node_share, device in zip(found.devices, devices, strict=True)]
     assert [(device.id, allocation.owner.pod_name) for device, allocation in cards_with_allocations(shown)] == [
         ("GPU-0", "a"),
         ("GPU-0", "b"),
@@ -255,14 +258,14 @@ def test_instances_bill_their_slices_on_the_card():
 def test_a_process_that_the_card_lists_with_its_instance_runs_on_the_instance():
     whole = card(0, process(1, 8.0, instance="6"))
     found = of((whole, instance(1, whole, "3g.40gb")), (), (task(1, user("alice")),))
-    assert told_of(found, 0) == told_of(found, 1) == [("alice", round(3 / 7, 4), "partition", True)]
+    assert shares_of(found, 0) == shares_of(found, 1) == [("alice", round(3 / 7, 4), "partition", True)]
 
 
 def test_a_pod_whose_processes_are_elsewhere_is_moved_there():
     claims = (claimed("kubelet", pod("train"), named("GPU-12ab34cd-0"), keys=("pod:uid-1",)),)
     tasks = (task(1, Owner("container", "c"), "container:c", "pod:uid-1"),)
     found = of((card(0), card(1, process(1))), claims, tasks)
-    assert (told_of(found, 0), told_of(found, 1)) == ([], [("ml/train/main", 1.0, "whole", True)])
+    assert (shares_of(found, 0), shares_of(found, 1)) == ([], [("ml/train/main", 1.0, "whole", True)])
     assert [problem.text for _, problem in found.problems] == [
         "'GPU-12ab34cd-0': the owner's processes use nvidia 1, not nvidia 0"
     ]
@@ -274,7 +277,7 @@ def test_a_job_whose_process_is_on_another_card_is_a_stranger_there():
         claimed("slurm", job("42"), named("6", "minor")),
     )
     found = of((card(0), card(1, process(1, 2.0))), claims, (task(1, job("41"), "slurm:41"),))
-    assert [one[0] for one in (*told_of(found, 0), *told_of(found, 1))] == ["41", "42"]
+    assert [row[0] for row in (*shares_of(found, 0), *shares_of(found, 1))] == ["41", "42"]
     assert found.devices[1].non_owner_bytes == 2.0 * GIB
 
 
@@ -284,9 +287,9 @@ def test_of_two_claims_on_one_card_the_one_that_lives_is_right():
         claimed("kubelet", pod("new"), named("GPU-12ab34cd-0"), keys=("pod:2",)),
     )
     both = of((card(0),), claims)
-    one = of((card(0, process(1)),), claims, (task(1, Owner("container", "c"), "pod:2"),))
-    assert [name for name, *_ in told_of(both)] == ["ml/new/main", "ml/old/main"]
-    assert [name for name, *_ in told_of(one)] == ["ml/new/main"]
+    with_process = of((card(0, process(1)),), claims, (task(1, Owner("container", "c"), "pod:2"),))
+    assert [name for name, *_ in shares_of(both)] == ["ml/new/main", "ml/old/main"]
+    assert [name for name, *_ in shares_of(with_process)] == ["ml/new/main"]
 
 
 def test_who_has_ended_has_nothing():
@@ -294,7 +297,7 @@ def test_who_has_ended_has_nothing():
         claimed("kubelet", pod("old"), named("GPU-12ab34cd-0"), lives=False),
         claimed("slurm", job("41"), named("7", "minor"), ended=NOW - 1),
     )
-    assert told_of(of((card(0),), claims)) == []
+    assert shares_of(of((card(0),), claims)) == []
 
 
 def test_a_process_in_a_pod_whose_container_is_not_told_belongs_to_the_pod():
@@ -303,7 +306,7 @@ def test_a_process_in_a_pod_whose_container_is_not_told_belongs_to_the_pod():
         for name, names in (("main", (named("GPU-12ab34cd-0"),)), ("side", ()))
     )
     found = of((card(0, process(1)),), claims, (task(1, Owner("container", "x"), "container:x", "pod:u"),))
-    assert told_of(found) == [("ml/train/main", 1.0, "whole", True)]
+    assert shares_of(found) == [("ml/train/main", 1.0, "whole", True)]
 
 
 def test_the_mps_server_is_nobodys():
@@ -322,8 +325,8 @@ def test_on_an_instance_two_parties_that_turn_out_to_be_one_owner_are_shown_once
     claims = (claimed("kubelet", pod("a"), keys=("container:c",)), claimed("slurm", job("1"), keys=("slurm:1",)))
     tasks = (task(1, pod("a"), "slurm:1", name=""), task(2, job("1"), "container:c", name=""))
     found = of((whole, part), claims, tasks)
-    assert [one[0] for one in told_of(found, 1)] == ["ml/a/main"]
-    assert sum(one.share for one in found.devices[1].allocations) == pytest.approx(2 / 7)
+    assert [row[0] for row in shares_of(found, 1)] == ["ml/a/main"]
+    assert sum(allocation.share for allocation in found.devices[1].allocations) == pytest.approx(2 / 7)
 
 
 def test_more_owners_than_the_bound_are_one():
@@ -331,9 +334,9 @@ def test_more_owners_than_the_bound_are_one():
     device = card(0, *(process(pid, float(pid)) for pid in range(1, 31)))
     allocations = of((device,), (), people).devices[0].allocations
     assert len(allocations) == MAX_OWNERS
-    assert [one.owner.kind for one in allocations].count("others") == 1
-    assert sum(one.share for one in allocations) == pytest.approx(1.0)
-    assert sum(one.memory_used_bytes or 0.0 for one in allocations) == pytest.approx(sum(range(1, 31)) * GIB)
+    assert [item.owner.kind for item in allocations].count("others") == 1
+    assert sum(item.share for item in allocations) == pytest.approx(1.0)
+    assert sum(item.memory_used_bytes or 0.0 for item in allocations) == pytest.approx(sum(range(1, 31)) * GIB)
 
 
 OWNERS = st.sampled_from([pod("a"), pod("b"), job("1"), job("2"), user("x"), Owner("container", "c")])
@@ -355,7 +358,7 @@ CLAIMS = st.builds(
 PROCESSES = st.lists(
     st.builds(process, st.integers(1, 6), st.sampled_from([None, 0.0, 1.0, 5.0]), st.sampled_from([None, 0.0, 0.5])),
     max_size=5,
-    unique_by=lambda one: one.pid,
+    unique_by=lambda process: process.pid,
 )
 
 
@@ -371,14 +374,14 @@ def test_shares_never_exceed_a_card_and_no_order_changes_anything(claims, people
     tasks = {pid: task(pid, owner, *keys) for pid, (owner, keys) in people.items()}
     found = find_owners(devices, claims, tasks, NOW)
     assert found == find_owners(devices, _shuffled(claims, order), dict(_shuffled(list(tasks.items()), order)), NOW)
-    shown = [of_one.apply_to(device) for of_one, device in zip(found.devices, devices, strict=True)]
+    shown = [node_share.apply_to(device) for node_share, device in zip(found.devices, devices, strict=True)]
     for device in shown:
-        assert sum(one.share for one in device.allocations) <= 1.0 + 1e-9
-        assert len({one.owner for one in device.allocations}) == len(device.allocations)
+        assert sum(allocation.share for allocation in device.allocations) <= 1.0 + 1e-9
+        assert len({allocation.owner for allocation in device.allocations}) == len(device.allocations)
     owners_of = {}
     for device in shown:
-        for one in device.processes:
-            assert owners_of.setdefault(one.pid, one.owner) == one.owner
+        for process in device.processes:
+            assert owners_of.setdefault(process.pid, process.owner) == process.owner
 
 
 def _shuffled(items: list[Any], order: random.Random) -> list[Any]:

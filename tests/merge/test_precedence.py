@@ -14,7 +14,7 @@ BUS0 = "0000:33:00.0"
 GIB = float(1 << 30)
 
 
-def one(source, readings, **more):
+def report(source, readings, **more):
     facts = more.pop("facts", ())
     return reported(source, [(card(0, bus_id=BUS0, facts=facts), readings)], **more)
 
@@ -28,45 +28,48 @@ def only(merged):
     ("reports", "expected"),
     [
         pytest.param(
-            [one("tool", {"power_watts": 50.0}, form="text"), one("sysfs", {"power_watts": 51.0}, form="data")],
+            [report("tool", {"power_watts": 50.0}, form="text"), report("sysfs", {"power_watts": 51.0}, form="data")],
             (51.0, "sysfs"),
             id="data before text",
         ),
         pytest.param(
-            [one("table", {"power_watts": 50.0}, form="text"), one("json", {"power_watts": 51.0}, form="json")],
+            [report("table", {"power_watts": 50.0}, form="text"), report("json", {"power_watts": 51.0}, form="json")],
             (51.0, "json"),
             id="JSON before text",
         ),
         pytest.param(
             [
-                one("tool", {"power_watts": 50.0}, form="text"),
-                one("sysfs", {"power_watts": Absent.NOT_PERMITTED}, form="data"),
+                report("tool", {"power_watts": 50.0}, form="text"),
+                report("sysfs", {"power_watts": Absent.NOT_PERMITTED}, form="data"),
             ],
             (50.0, "tool"),
             id="a number before an absence",
         ),
         pytest.param(
-            [one("a", {"power_watts": Absent.NOT_REPORTED}), one("b", {"power_watts": Absent.NOT_PERMITTED})],
+            [report("a", {"power_watts": Absent.NOT_REPORTED}), report("b", {"power_watts": Absent.NOT_PERMITTED})],
             (Absent.NOT_PERMITTED, "b"),
             id="the most telling absence",
         ),
         pytest.param(
-            [one("a", {"power_watts": 50.0}, poll="slow"), one("a", {"power_watts": 51.0}, taken=1.0)],
+            [report("a", {"power_watts": 50.0}, poll="slow"), report("a", {"power_watts": 51.0}, taken=1.0)],
             (51.0, "a"),
             id="the newer of two polls",
         ),
         pytest.param(
-            [one("a", {"power_watts": 50.0}), one("a", {"power_watts": 51.0}, poll="slow", taken=1.0, interval=60.0)],
+            [
+                report("a", {"power_watts": 50.0}),
+                report("a", {"power_watts": 51.0}, poll="slow", taken=1.0, interval=60.0),
+            ],
             (50.0, "a"),
             id="the poll that runs more often before a newer one",
         ),
         pytest.param(
-            [one("a", {"power_watts": 50.0}), one("b", {"power_watts": 51.0}, taken=1.0)],
+            [report("a", {"power_watts": 50.0}), report("b", {"power_watts": 51.0}, taken=1.0)],
             (50.0, "a"),
             id="of two alike always the same, whichever was asked last",
         ),
         pytest.param(
-            [one("a", {"power_watts": 0.0}, form="data"), one("b", {"power_watts": 7.0}, form="text")],
+            [report("a", {"power_watts": 0.0}, form="data"), report("b", {"power_watts": 7.0}, form="text")],
             (0.0, "a"),
             id="zero is a number",
         ),
@@ -83,9 +86,9 @@ def test_polls_that_take_turns_keep_their_arrangement():
 
     state, before, shown, arrangements = MergeState(), None, (None,) * 3, []
     for number in range(32):
-        fast = one("nvml", {"power_watts": float(number)}, poll="fast", taken=float(number))
+        fast = report("nvml", {"power_watts": float(number)}, poll="fast", taken=float(number))
         counters, gpm = (
-            one("nvml", {metric: 1.0}, poll=poll, taken=taken, interval=10.0, lists_devices=False)
+            report("nvml", {metric: 1.0}, poll=poll, taken=taken, interval=10.0, lists_devices=False)
             for metric, poll, taken in (
                 ("energy_joules_total", "counters", 10.5 * (number // 10)),
                 ("sm_active_ratio", "gpm", 10.5 * ((number + 5) // 10) - 5.0),
@@ -106,9 +109,9 @@ def test_polls_that_take_turns_keep_their_arrangement():
 @pytest.mark.parametrize("newer", [0, 1])
 def test_the_newest_list_of_processes_counts(newer):
     """Polls that take turns keep their arrangement, but an older list of processes must not win."""
-    listing = one("s", {}, poll="list", taken=4.0)
+    listing = report("s", {}, poll="list", taken=4.0)
     polls = [
-        one("s", {}, poll=f"p{at}", taken=float(at == newer), processes=(Process(0, at, "a"),), lists_devices=False)
+        report("s", {}, poll=f"p{at}", taken=float(at == newer), processes=(Process(0, at, "a"),), lists_devices=False)
         for at in (0, 1)
     ]
     assert [process.pid for process in only(Node().see(listing, *polls)).processes] == [newer]
@@ -125,8 +128,8 @@ def test_the_newest_source_of_a_host_metric_counts(newer):
 
 
 def test_the_next_source_takes_over_when_the_better_one_expires():
-    sysfs = one("sysfs", {"power_watts": 51.0}, form="data", life=10.0)
-    tool = one("tool", {"power_watts": 50.0}, form="text", life=45.0)
+    sysfs = report("sysfs", {"power_watts": 51.0}, form="data", life=10.0)
+    tool = report("tool", {"power_watts": 50.0}, form="text", life=45.0)
     node = Node()
     assert numbers(only(node.see(sysfs, tool, now=9.0)))["power_watts"] == 51.0
     assert numbers(only(node.see(sysfs, tool, now=10.0)))["power_watts"] == 50.0
@@ -135,8 +138,8 @@ def test_the_next_source_takes_over_when_the_better_one_expires():
 def test_average_and_instantaneous_power_never_replace_one_another():
     """The kind of power_watts is fixed per device; a source of the other kind does not fill in."""
     node = Node()
-    average = one("sysfs", {"power_watts": 51.0}, form="data", facts=(("power_kind", "average"),))
-    instant = one("tool", {"power_watts": 90.0}, form="text", facts=(("power_kind", "instant"),))
+    average = report("sysfs", {"power_watts": 51.0}, form="data", facts=(("power_kind", "average"),))
+    instant = report("tool", {"power_watts": 90.0}, form="text", facts=(("power_kind", "instant"),))
     assert numbers(only(node.see(average, instant)))["power_watts"] == 51.0
     merged = only(node.see(instant))
     assert "power_watts" not in numbers(merged)
@@ -146,8 +149,8 @@ def test_average_and_instantaneous_power_never_replace_one_another():
 def test_a_counter_keeps_its_source():
     """Two sources count from different starts: the first chosen source stays."""
     node = Node()
-    cheap = one("sysfs", {"energy_joules_total": 1000.0}, form="data")
-    tool = one("tool", {"energy_joules_total": 5.0}, form="text")
+    cheap = report("sysfs", {"energy_joules_total": 1000.0}, form="data")
+    tool = report("tool", {"energy_joules_total": 5.0}, form="text")
     assert numbers(only(node.see(tool)))["energy_joules_total"] == 5.0
     assert numbers(only(node.see(cheap, tool)))["energy_joules_total"] == 5.0
     assert "energy_joules_total" not in numbers(only(node.see(cheap)))
@@ -156,9 +159,9 @@ def test_a_counter_keeps_its_source():
 def test_a_counters_source_is_chosen_when_all_were_asked():
     """After a restart the card is known at once, and a tool may answer before the driver's files do."""
     node = Node()
-    cheap = one("sysfs", {"energy_joules_total": 1000.0}, form="data")
-    tool = one("tool", {"energy_joules_total": 5.0}, form="text")
-    node.see(one("tool", {}))
+    cheap = report("sysfs", {"energy_joules_total": 1000.0}, form="data")
+    tool = report("tool", {"energy_joules_total": 5.0}, form="text")
+    node.see(report("tool", {}))
     assert "energy_joules_total" not in numbers(only(node.see(tool, pending=("nvidia",))))
     assert numbers(only(node.see(tool, cheap)))["energy_joules_total"] == 1000.0
     assert numbers(only(node.see(tool, cheap, pending=("nvidia",))))["energy_joules_total"] == 1000.0
@@ -175,20 +178,20 @@ def test_a_counters_source_is_chosen_when_all_were_asked():
 )
 def test_memory_ratio(used, total, ratio, problems):
     """Derived from used and total of one capture; an impossible pair stays as printed, with a problem."""
-    merged = Node().see(one("tool", {"memory_used_bytes": used, "memory_total_bytes": total}))
+    merged = Node().see(report("tool", {"memory_used_bytes": used, "memory_total_bytes": total}))
     found = values(only(merged))
     assert (found["memory_used_bytes"], found["memory_total_bytes"], found["memory_used_ratio"]) == (used, total, ratio)
     assert len(merged.problems) == problems
 
 
 def test_memory_ratio_never_mixes_captures():
-    used = one("tool", {"memory_used_bytes": GIB}, taken=1.0)
-    total = one("tool", {"memory_total_bytes": 2 * GIB}, poll="slow")
+    used = report("tool", {"memory_used_bytes": GIB}, taken=1.0)
+    total = report("tool", {"memory_total_bytes": 2 * GIB}, poll="slow")
     assert "memory_used_ratio" not in values(only(Node().see(used, total)))
 
 
 def test_a_printed_ratio_stands_where_none_can_be_derived():
-    assert numbers(only(Node().see(one("tool", {"memory_used_ratio": 0.5}))))["memory_used_ratio"] == 0.5
+    assert numbers(only(Node().see(report("tool", {"memory_used_ratio": 0.5}))))["memory_used_ratio"] == 0.5
 
 
 def test_card_level_readings_are_counted_once():
@@ -209,12 +212,12 @@ def test_card_level_readings_are_counted_once():
 
 
 def test_what_a_source_could_give_and_did_not_is_absent():
-    found = values(only(Node().see(one("tool", {"power_watts": 5.0}, gives=("power_watts", "fan_ratio")))))
+    found = values(only(Node().see(report("tool", {"power_watts": 5.0}, gives=("power_watts", "fan_ratio")))))
     assert found == {"power_watts": 5.0, "fan_ratio": Absent.NOT_REPORTED}
 
 
 def test_out_of_range_is_implausible_whoever_says_it():
-    found = values(only(Node().see(one("plugin", {"utilization_ratio": 42.0, "invented": 1.0}))))
+    found = values(only(Node().see(report("plugin", {"utilization_ratio": 42.0, "invented": 1.0}))))
     assert found == {"utilization_ratio": Absent.IMPLAUSIBLE}
 
 
@@ -243,6 +246,6 @@ def test_positions_tell_where_each_reported_device_went():
 )
 def test_errors_are_told_by_place_or_as_a_whole_and_never_both(parts, expected):
     metric = "ecc_uncorrected_total"
-    as_a_whole = one("tool", {metric: {"all": 2.0}})
-    merged = Node().see(as_a_whole, one("sysfs", {metric: parts}, form="data"))
-    assert values(only(merged)) == {f"{metric}.{place}": value for place, value in expected.items()}
+    as_a_whole = report("tool", {metric: {"all": 2.0}})
+    merged = Node().see(as_a_whole, report("sysfs", {metric: parts}, form="data"))
+    assert values(only(merged)) == {f"{metric}.{label}": value for label, value in expected.items()}

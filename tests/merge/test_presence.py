@@ -167,10 +167,10 @@ def chips(*facts):
 )
 def test_chips_that_share_their_cards_address_are_told_apart(pair):
     """On the 310P Duo npu-smi prints one address for both chips; the remaining one is not taken for the lost one."""
-    node, taken = Node(), count()
+    node, times = Node(), count()
 
     def up_after(*listed):
-        merged = node.see(reported("npu-smi", listed, taken=float(next(taken))))
+        merged = node.see(reported("npu-smi", listed, taken=float(next(times))))
         return {device.id: device.up for device in merged.devices}
 
     first, second = up_after(*pair)

@@ -94,7 +94,7 @@ def test_each_tier_gives_its_readings(ask: Callable[..., Capture]) -> None:
 def test_what_the_library_does_not_tell_is_absent_and_not_asked_again(
     fake: FakeMtml, ask: Callable[..., Capture]
 ) -> None:
-    fake.tell(0, power="!4", temperature="!5", utilization="!12", clock="!999")
+    fake.set_answers(0, power="!4", temperature="!5", utilization="!12", clock="!999")
     for _ in range(3):
         report = PARSER.parse(ask("fast"))
     assert value(report, "power_watts") is Absent.NOT_SUPPORTED
@@ -132,7 +132,7 @@ def test_a_lost_card_is_down_and_the_other_goes_on(fake: FakeMtml, ask: Callable
 
 def test_a_card_more_is_found(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
     assert len(PARSER.parse(ask()).devices) == 2
-    fake.tell("node", count=1)
+    fake.set_answers("node", count=1)
     assert len(PARSER.parse(ask()).devices) == 1
     assert fake.calls("mtmlLibraryFreeDevice") == 2
 
@@ -140,7 +140,7 @@ def test_a_card_more_is_found(fake: FakeMtml, ask: Callable[..., Capture]) -> No
 def test_exchanged_handles_are_noticed_at_the_next_slow_poll(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
     before = [device.uuid for device in PARSER.parse(ask()).devices]
     for card in (0, 1):
-        fake.tell(card, **fake.identity(1 - card))
+        fake.set_answers(card, **fake.identity(1 - card))
     for tier in ("slow", "fast"):
         report = PARSER.parse(ask(tier))
         assert [device.uuid for device in report.devices] == before[::-1]
@@ -148,14 +148,16 @@ def test_exchanged_handles_are_noticed_at_the_next_slow_poll(fake: FakeMtml, ask
 
 
 def test_no_cards_are_an_answer(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
-    fake.tell("node", count=0)
+    fake.set_answers("node", count=0)
     assert PARSER.parse(ask()).outcome == "no_devices"
 
 
 def test_mpc_instances_are_devices_within_their_parent(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
-    fake.tell(0, property="0 1 1", instances=2)
+    fake.set_answers(0, property="0 1 1", instances=2)
     for part in range(2):
-        fake.tell(f"0/{part}", uuid=f"aaaa-{part}", utilization=10 + part, used=2**30, total=2**31, property="0 0 2")
+        fake.set_answers(
+            f"0/{part}", uuid=f"aaaa-{part}", utilization=10 + part, used=2**30, total=2**31, property="0 0 2"
+        )
     report = PARSER.parse(ask("fast"))
     assert [(device.index, device.partition, device.parent) for device in report.devices] == [
         (0, None, None),
@@ -181,7 +183,7 @@ def test_mpc_instances_are_devices_within_their_parent(fake: FakeMtml, ask: Call
 def test_a_library_that_cannot_be_initialised_is_not_tried_at_every_poll(
     fake: FakeMtml, ask: Callable[..., Capture], code: int, reason: str
 ) -> None:
-    fake.tell("node", init=f"!{code}")
+    fake.set_answers("node", init=f"!{code}")
     for _ in range(3):
         assert failure_of(ask())[:2] == ("failed", reason)
         assert failure_of(ask())[2].endswith(f"(MTML error {code})")
@@ -190,7 +192,7 @@ def test_a_library_that_cannot_be_initialised_is_not_tried_at_every_poll(
 
 def test_a_driver_that_goes_while_it_is_used_ends_the_session(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
     assert ask().failure is None
-    fake.tell("node", count=f"!{library.DRIVER_NOT_LOADED}")
+    fake.set_answers("node", count=f"!{library.DRIVER_NOT_LOADED}")
     assert failure_of(ask())[1] == "driver_gone"
     assert fake.calls("mtmlLibraryShutDown") == 1
     assert fake.calls("mtmlLibraryFreeDevice") == 2
@@ -232,9 +234,9 @@ def test_after_a_pause_the_library_and_lost_cards_are_tried_again(fake: FakeMtml
         clock.write_text(str(seconds))
         return [device.up for device in PARSER.parse(reader.read(POLLS["fast"], Targets())).devices]
 
-    fake.tell("node", init=f"!{library.UNKNOWN}")
+    fake.set_answers("node", init=f"!{library.UNKNOWN}")
     assert up_at(100.0) == []
-    fake.tell("node", init="!4")  # the fake's way of saying nothing special
+    fake.set_answers("node", init="!4")  # the fake's way of saying nothing special
     assert (up_at(129.0), up_at(130.0)) == ([], [True, True])
     fake.fail(0, library.DRIVER_FAILURE)
     assert up_at(131.0) == [False, True]

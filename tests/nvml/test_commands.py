@@ -29,7 +29,7 @@ def test_a_card_in_parts_and_its_parts(tmp_path: Path) -> None:
 def test_the_doctor_calls_nothing_absent_that_the_card_tells_for_its_parts(tmp_path: Path) -> None:
     done = run_main("doctor", "--source", "nvml", environment=FakeNvml(tmp_path, "a100-mig").environment)
     assert (done.status, done.stderr) == (0, "")
-    _, _, said = done.stdout.partition("nvml: ok")
-    assert "utilization_ratio" in said
+    _, _, nvml_section = done.stdout.partition("nvml: ok")
+    assert "utilization_ratio" in nvml_section
     for metric in ("clock_hertz", "temperature_celsius core", "ecc_enabled", "link_up"):
-        assert metric not in said
+        assert metric not in nvml_section

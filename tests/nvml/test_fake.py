@@ -27,11 +27,11 @@ NAMES_IN_PYNVML = {
 
 def layout() -> list[tuple[str, str, int, int]]:
     """Return structure, member ("" for the whole), offset and size according to the C compiler."""
-    tell = ctypes.CDLL(str(library(580))).fakeNvmlLayout
+    layout_row = ctypes.CDLL(str(library(580))).fakeNvmlLayout
     structure, member, offset, size = ctypes.c_char_p(), ctypes.c_char_p(), ctypes.c_size_t(), ctypes.c_size_t()
-    places = [ctypes.byref(place) for place in (structure, member, offset, size)]
+    pointers = [ctypes.byref(value) for value in (structure, member, offset, size)]
     rows = []
-    while tell(len(rows), *places):
+    while layout_row(len(rows), *pointers):
         rows.append(((structure.value or b"").decode(), (member.value or b"").decode(), offset.value, size.value))
     return rows
 

@@ -119,7 +119,7 @@ def test_unknown_errors_three_times_in_a_row_are_a_lost_gpu(bench: Bench) -> Non
 
 def test_unknown_errors_of_all_fans_are_no_lost_gpu(bench: Bench) -> None:
     """A card that cannot read its fans returns the error for each fan, and answers all other calls."""
-    bench.fake.tell(0, "nvmlDeviceGetNumFans", 3)
+    bench.fake.set_answer(0, "nvmlDeviceGetNumFans", 3)
     bench.fake.fail("nvmlDeviceGetFanSpeed_v2", UNKNOWN, 0)
     bench.fake.fail("nvmlDeviceGetFanSpeed", UNKNOWN, 0)
     report = bench.report("slow")
@@ -240,7 +240,7 @@ def test_a_changed_node_is_initialised_again(bench: Bench, change: str) -> None:
     if change == "unplug":
         bench.fake.unplug(7)
     else:
-        bench.fake.tell(NODE, "nvmlSystemGetDriverVersion", "580.200.01")
+        bench.fake.set_answer(NODE, "nvmlSystemGetDriverVersion", "580.200.01")
     bench.move(60)
     bench.report("slow")
     report = bench.report()
@@ -267,7 +267,7 @@ def test_no_gpus_is_an_answer_and_one_that_comes_is_found(tmp_path: Path) -> Non
 
 def test_a_growing_process_list_is_read_to_its_end(bench: Bench) -> None:
     call = "nvmlDeviceGetComputeRunningProcesses"
-    bench.fake.tell(0, f"{call}.growth", 90, bench.fake.calls(f"{call}_v3", 0))  # 90 more at each call
+    bench.fake.set_answer(0, f"{call}.growth", 90, bench.fake.calls(f"{call}_v3", 0))  # 90 more at each call
     counts = [value(bench.report("processes"), "processes") for _ in range(3)]
     assert all(isinstance(count, float) and count > 90 for count in counts)
     assert counts == sorted(counts)

@@ -22,8 +22,8 @@ def test_a_process_is_started_where_a_place_changes_in_which_the_loader_looks(tm
 
         def states(*minutes: float) -> str:
             found = []
-            for each in minutes:
-                clock.seconds += 60 * each
+            for pause in minutes:
+                clock.seconds += 60 * pause
                 failure = reader.read(PARSER.polls[0], Targets()).failure
                 found.append(failure.state if failure is not None else "ok")
             return " ".join(found)

@@ -70,7 +70,7 @@ def test_a_field_that_is_not_supported_leaves_the_batch(bench: Bench) -> None:
 
 
 def test_a_field_for_which_the_whole_call_is_refused_is_left_out(bench: Bench) -> None:
-    bench.fake.tell(NODE, "hated_field", 82)
+    bench.fake.set_answer(NODE, "hated_field", 82)
     found = [bench.gpu()["fields"] for _ in range(2)]
     assert [fields["memory_temp"] for fields in found] == [{"error": 2}] * 2
     assert [fields["power_average"] for fields in found] == [645310] * 2
@@ -125,7 +125,7 @@ def test_what_is_not_permitted_is_asked_again_after_ten_minutes(bench: Bench) ->
 def test_after_an_initialisation_everything_is_asked_anew(bench: Bench) -> None:
     bench.fake.refuse(0, "nvmlDeviceGetUtilizationRates", NOT_SUPPORTED)
     bench.data()
-    bench.fake.tell(0, "nvmlDeviceGetUtilizationRates", 11, 12)
+    bench.fake.set_answer(0, "nvmlDeviceGetUtilizationRates", 11, 12)
     bench.move(61)
     bench.fake.fail("nvmlDeviceGetPerformanceState", 1, 0, times=1)
     assert bench.gpu()["calls"]["UtilizationRates"] == {"gpu": 11, "memory": 12}
@@ -138,8 +138,8 @@ def test_exchanged_handles_are_noticed_at_the_next_slow_poll(tmp_path: Path) -> 
     with reading(fake) as bench:
         settled(bench)
         first, second = (bench.gpu(index)["uuid"] for index in (0, 1))
-        fake.tell(0, "nvmlDeviceGetUUID", second)
-        fake.tell(1, "nvmlDeviceGetUUID", first)
+        fake.set_answer(0, "nvmlDeviceGetUUID", second)
+        fake.set_answer(1, "nvmlDeviceGetUUID", first)
         bench.move(60)
         assert [gpu["uuid"] for gpu in bench.data("slow")["gpus"]] == [second, first]
         assert [bench.gpu(index)["uuid"] for index in (0, 1)] == [second, first]
@@ -151,7 +151,7 @@ def test_handles_that_are_exchanged_again_and_again_are_no_loop(tmp_path: Path) 
     with reading(fake) as bench:
         settled(bench)
         for name in ("GPU-0000000a", "GPU-0000000b"):
-            fake.tell(0, "nvmlDeviceGetUUID", name)
+            fake.set_answer(0, "nvmlDeviceGetUUID", name)
             refused = bench.refusal("slow")
         assert (refused.state, "another GPU" in refused.text) == ("failed", True)
         assert fake.calls("nvmlInitWithFlags") == 1

@@ -43,8 +43,8 @@ def test_the_throttle_counters_have_the_drivers_own_numbers(
 ) -> None:
     fake = FakeNvml(tmp_path, h100(reason_ns=REASONS, power_smoothing=SMOOTHING), driver=driver)
     if windows:
-        fake.tell(NODE, "nvmlSystemGetDriverVersion", windows)
-        fake.tell(NODE, "nvmlSystemGetNVMLVersion", f"13.{driver}")
+        fake.set_answer(NODE, "nvmlSystemGetDriverVersion", windows)
+        fake.set_answer(NODE, "nvmlSystemGetNVMLVersion", f"13.{driver}")
     with reading(fake) as bench:
         report = bench.report("counters")
     found = [value(report, "throttled_seconds_total", word) for word in REASONS]
@@ -81,7 +81,7 @@ def test_the_driver_counts_where_the_library_does_not_say_its_version(tmp_path: 
 
 def test_before_510_used_memory_holds_what_the_driver_keeps(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, "a100", driver="470.57.02")
-    fake.tell(0, "nvmlDeviceGetMemoryInfo", 1000, 600, 400)
+    fake.set_answer(0, "nvmlDeviceGetMemoryInfo", 1000, 600, 400)
     with reading(fake) as bench:
         report = bench.report()
     assert value(report, "memory_used_bytes") == 400.0
@@ -121,7 +121,7 @@ def test_process_lists_with_longer_entries_are_not_read(
     driver: str, windows: str | None, is_read: bool, tmp_path: Path
 ) -> None:
     fake = FakeNvml(tmp_path, "a100", driver=driver)
-    fake.tell(NODE, "nvmlSystemGetDriverVersion", windows or driver)
+    fake.set_answer(NODE, "nvmlSystemGetDriverVersion", windows or driver)
     with reading(fake) as bench:
         report = bench.report("processes")
     assert value(report, "processes") == (1.0 if is_read else Absent.NOT_SUPPORTED)
@@ -132,7 +132,7 @@ def test_the_older_call_of_the_power_is_the_average_from_ampere_on(tmp_path: Pat
     """But not on GA100: compute capability 8.0."""
     for capability, kind in (("8 6", "average"), ("8 0", "instant"), ("7 5", "instant")):
         fake = FakeNvml(tmp_path / capability, "a100", driver="470.57.02")
-        fake.tell(0, "nvmlDeviceGetCudaComputeCapability", *capability.split())
+        fake.set_answer(0, "nvmlDeviceGetCudaComputeCapability", *capability.split())
         with reading(fake) as bench:
             report = bench.report()
         assert dict(report.devices[0].facts)["power_kind"] == kind
@@ -141,7 +141,7 @@ def test_the_older_call_of_the_power_is_the_average_from_ampere_on(tmp_path: Pat
 
 def test_a_wrong_type_and_an_untouched_counter_are_known(bench: Bench) -> None:
     """Drivers leave ECC counters untouched while ECC is off, and returned some with a wrong type."""
-    bench.fake.tell(0, "field.3.0", "blank")
+    bench.fake.set_answer(0, "field.3.0", "blank")
     bench.fake.refuse(0, "nvmlDeviceGetMemoryErrorCounter.0.0.2")
     bench.fake.refuse(0, "nvmlDeviceGetMemoryErrorCounter.0.0.7")
     report = bench.report("slow")
@@ -164,8 +164,8 @@ def test_a_signed_field_below_freezing_point_and_not_a_number_are_none(bench: Be
 
 
 def test_a_counter_that_is_all_ones_is_implausible(bench: Bench) -> None:
-    bench.fake.tell(0, "nvmlDeviceGetTotalEnergyConsumption", 2**64 - 1)
-    bench.fake.tell(0, "nvmlDeviceGetClockInfo.1", 2**32 - 1)
+    bench.fake.set_answer(0, "nvmlDeviceGetTotalEnergyConsumption", 2**64 - 1)
+    bench.fake.set_answer(0, "nvmlDeviceGetClockInfo.1", 2**32 - 1)
     for poll, *key in (("counters", "energy_joules_total"), ("fast", "clock_hertz", "sm")):
         report = bench.report(poll)
         assert value(report, *key) is Absent.IMPLAUSIBLE
@@ -176,7 +176,7 @@ def test_a_counter_that_is_all_ones_is_implausible(bench: Bench) -> None:
 def test_a_temperature_with_all_bits_set_is_none_by_the_older_and_the_newer_call(tmp_path: Path, driver: str) -> None:
     """The newer call has a signed number, which is -1 then."""
     fake = FakeNvml(tmp_path, "a100", driver=driver)
-    fake.tell(0, "nvmlDeviceGetTemperature.0", 2**32 - 1)
+    fake.set_answer(0, "nvmlDeviceGetTemperature.0", 2**32 - 1)
     fake.field(0, 82, -1, kind="int")
     with reading(fake) as bench:
         report = bench.report()
@@ -186,7 +186,7 @@ def test_a_temperature_with_all_bits_set_is_none_by_the_older_and_the_newer_call
 
 
 def test_a_text_or_a_bus_address_that_is_none_costs_itself_only(bench: Bench) -> None:
-    bench.fake.tell(0, "nvmlDeviceGetSerial", "\udcff\udcfe")
+    bench.fake.set_answer(0, "nvmlDeviceGetSerial", "\udcff\udcfe")
     bench.fake.fail("nvmlDeviceGetPciInfo_v3", 0, 0)
     report = bench.report()
     assert (report.devices[0].serial, report.devices[0].model) == (None, "NVIDIA H100 80GB HBM3")
@@ -200,7 +200,7 @@ def test_the_hottest_part_is_asked_of_the_drivers_that_know_it_and_once_where_a_
 ) -> None:
     fake = FakeNvml(tmp_path, "h100", driver=driver)
     fake.refuse(0, "nvmlDeviceGetTemperature.1", 2)
-    fake.tell(1, "nvmlDeviceGetTemperature.1", 63)
+    fake.set_answer(1, "nvmlDeviceGetTemperature.1", 63)
     with reading(fake) as bench:
         reports = [bench.report() for _ in range(3)]
     found = [value(reports[-1], "temperature_celsius", "hotspot", device=gpu) for gpu in (0, 1)]
@@ -244,7 +244,7 @@ def test_a_wheel_that_hides_the_librarys_functions_tells_the_same_processes(prof
 
 def test_each_fan_tells_its_revolutions_and_the_fastest_counts(tmp_path: Path) -> None:
     with reading(FakeNvml(tmp_path, "wsl", driver="580.105.08")) as bench:
-        bench.fake.tell(0, "nvmlDeviceGetFanSpeedRPM.1", 1250)
+        bench.fake.set_answer(0, "nvmlDeviceGetFanSpeedRPM.1", 1250)
         report = bench.report("slow")
         assert (value(report, "fan_ratio"), value(report, "fan_rpm")) == (0.31, 1250.0)
         bench.fake.refuse(0, "nvmlDeviceGetFanSpeedRPM.1", UNKNOWN)
@@ -268,8 +268,8 @@ def test_where_no_revolutions_are_told_they_are_asked_once(
 @pytest.mark.parametrize(("profile", "dram"), [("h100", 5.0), ("a100", 1.0)])
 def test_what_the_board_counts_over_its_life_is_told_apart(profile: str, dram: float, tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, profile)
-    for kind, place in itertools.product((0, 1), (2, 7)):
-        fake.refuse(1, f"nvmlDeviceGetMemoryErrorCounter.{kind}.1.{place}")
+    for kind, location in itertools.product((0, 1), (2, 7)):
+        fake.refuse(1, f"nvmlDeviceGetMemoryErrorCounter.{kind}.1.{location}")
     with reading(fake) as bench:
         slow, inventory = bench.report("slow"), bench.report("inventory")
     assert value(inventory, "ecc_corrected_lifetime_total", "dram") == dram
@@ -281,8 +281,8 @@ def test_what_the_board_counts_over_its_life_is_told_apart(profile: str, dram: f
 
 def test_a_utilization_that_is_another_number_costs_itself(bench: Bench) -> None:
     """Drivers have returned clocks in its place, and all ones (NVIDIA/DCGM #199)."""
-    bench.fake.tell(0, "nvmlDeviceGetUtilizationRates", 1980, 41)
-    bench.fake.tell(1, "nvmlDeviceGetUtilizationRates", 2**32 - 1, 2**32 - 1)
+    bench.fake.set_answer(0, "nvmlDeviceGetUtilizationRates", 1980, 41)
+    bench.fake.set_answer(1, "nvmlDeviceGetUtilizationRates", 2**32 - 1, 2**32 - 1)
     report = bench.report()
     assert [value(report, "utilization_ratio", device=gpu) for gpu in (0, 1, 2)] == [Absent.IMPLAUSIBLE] * 2 + [0.98]
     assert [value(report, "memory_activity_ratio", device=gpu) for gpu in (0, 1)] == [0.41, Absent.IMPLAUSIBLE]

@@ -31,7 +31,7 @@ def test_the_first_poll_tells_what_was_since_the_initialisation(bench: Bench) ->
 
 def test_the_next_poll_tells_what_was_since_the_one_before(bench: Bench) -> None:
     gpm(bench)
-    bench.fake.tell(0, "gpm.2", 12.5)
+    bench.fake.set_answer(0, "gpm.2", 12.5)
     assert gpm(bench) == [0.125, 0.4725, 0.63, 0.555]
     assert bench.fake.calls("nvmlGpmSampleGet", 0) == 3
 
@@ -66,8 +66,8 @@ def test_the_time_between_two_samples_is_bounded(bench: Bench, seconds: float, i
 
 
 def test_a_real_zero_is_a_reading_and_a_metric_that_is_none_is_not(bench: Bench) -> None:
-    bench.fake.tell(0, "gpm.2", 0.0)
-    bench.fake.tell(0, "gpm.5", float("nan"))
+    bench.fake.set_answer(0, "gpm.2", 0.0)
+    bench.fake.set_answer(0, "gpm.5", float("nan"))
     gpm(bench)
     assert gpm(bench) == [0.0, 0.4725, Absent.NOT_REPORTED, 0.555]
 
@@ -92,7 +92,7 @@ def test_where_there_is_none_it_is_absent_and_not_asked_again(profile: str, tmp_
 
 def test_the_graphics_engine_and_each_pipe_come_with_the_same_call(bench: Bench) -> None:
     gpm(bench)
-    bench.fake.tell(0, "gpm.6", "!3")
+    bench.fake.set_answer(0, "gpm.6", "!3")
     before = bench.fake.calls("nvmlGpmMetricsGet")
     bench.settle()
     report = bench.report("gpm")

@@ -55,7 +55,7 @@ def test_an_instance_that_never_answered_does_not_have_the_library_initialised_a
 def test_a_new_instance_is_announced_by_an_event(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, "a100-mig")
     fake.unplug("0/1")
-    fake.tell(0, "nvmlDeviceGetSupportedEventTypes", 0x108)
+    fake.set_answer(0, "nvmlDeviceGetSupportedEventTypes", 0x108)
     with reading(fake) as bench:
         assert partitions(bench.report()) == ["0", "2"]
         fake.plug("0/1")
@@ -66,7 +66,7 @@ def test_a_new_instance_is_announced_by_an_event(tmp_path: Path) -> None:
 
 def test_a_changed_mode_is_noticed_by_the_slow_tier(mig: Bench) -> None:
     mig.report("slow")
-    mig.fake.tell(0, "nvmlDeviceGetMigMode", 0, 0)
+    mig.fake.set_answer(0, "nvmlDeviceGetMigMode", 0, 0)
     mig.move(60)
     mig.report("slow")
     assert partitions(mig.report()) == []
@@ -75,7 +75,7 @@ def test_a_changed_mode_is_noticed_by_the_slow_tier(mig: Bench) -> None:
 
 def test_a_layout_that_changed_in_silence_is_noticed_by_the_inventory(mig: Bench) -> None:
     mig.report("inventory")
-    mig.fake.tell("0/2", "nvmlDeviceGetUUID", "MIG-another")
+    mig.fake.set_answer("0/2", "nvmlDeviceGetUUID", "MIG-another")
     mig.move(300)
     mig.report("inventory")
     assert mig.report().devices[3].uuid == "MIG-another"
@@ -83,8 +83,8 @@ def test_a_layout_that_changed_in_silence_is_noticed_by_the_inventory(mig: Bench
 
 def test_exchanged_instances_are_noticed_by_the_slow_tier(mig: Bench) -> None:
     before = [device.uuid for device in mig.report().devices]
-    mig.fake.tell("0/0", "nvmlDeviceGetUUID", before[2])
-    mig.fake.tell("0/1", "nvmlDeviceGetUUID", before[1])
+    mig.fake.set_answer("0/0", "nvmlDeviceGetUUID", before[2])
+    mig.fake.set_answer("0/1", "nvmlDeviceGetUUID", before[1])
     mig.move(60)
     mig.report("slow")
     assert [device.uuid for device in mig.report().devices] == [before[0], before[2], before[1], before[3]]

@@ -15,8 +15,10 @@ CALL = "nvmlDeviceGetProcessUtilization"
 def used(bench: Bench, *samples: str) -> dict[int, float | None]:
     """Return the ratio of each process of the first GPU at a poll after the driver took these samples."""
     if samples:
-        bench.fake.tell(0, CALL, *samples)
-    return {one.pid: one.utilization_ratio for one in bench.report("processes").processes if one.device == 0}
+        bench.fake.set_answer(0, CALL, *samples)
+    return {
+        process.pid: process.utilization_ratio for process in bench.report("processes").processes if process.device == 0
+    }
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def test_a_process_has_the_ratio_of_its_newest_sample(
 
 def test_without_any_sample_nothing_is_known(bench: Bench) -> None:
     bench.fake.processes(0, [Process(71, 1)])
-    bench.fake.tell(0, CALL)
+    bench.fake.set_answer(0, CALL)
     assert [used(bench) for _ in range(2)] == [{71: None}] * 2
 
 
@@ -59,7 +61,7 @@ def test_without_any_sample_nothing_is_known(bench: Bench) -> None:
 def test_an_error_costs_the_ratio_only(two: Bench, code: int) -> None:
     two.fake.fail(CALL, code, 0)
     report = two.report("processes")
-    assert [one.utilization_ratio for one in report.processes if one.device == 0] == [None, None]
+    assert [process.utilization_ratio for process in report.processes if process.device == 0] == [None, None]
     assert not report.problems
 
 
@@ -68,9 +70,11 @@ def test_instances_have_no_ratio_but_their_number(tmp_path: Path) -> None:
     with reading(fake) as bench:
         fake.processes("0/0", [Process(71, 1 << 20, 1, 0)])
         report = bench.report("processes")
-        assert [(one.pid, one.instance, one.utilization_ratio) for one in report.processes if one.pid == 71] == [
-            (71, "1", None)
-        ]
+        assert [
+            (process.pid, process.instance, process.utilization_ratio)
+            for process in report.processes
+            if process.pid == 71
+        ] == [(71, "1", None)]
         assert fake.calls(CALL, 0) == 0
 
 
@@ -79,8 +83,8 @@ def test_a_process_in_several_lists_is_one_of_the_kind_that_says_most(bench: Ben
     bench.fake.processes(0, [Process(71, 5), Process(74, 4)], "Graphics")
     bench.fake.processes(0, [Process(72, 6)], "MPSCompute")
     report = bench.report("processes")
-    found = [one for one in report.processes if one.device == 0]
+    found = [process for process in report.processes if process.device == 0]
     assert report.problems == ()
-    assert [(one.pid, one.kind, one.memory_used_bytes) for one in found] == [
+    assert [(process.pid, process.kind, process.memory_used_bytes) for process in found] == [
         (71, "compute", 5.0), (72, "mps", 6.0), (73, "compute", 7.0), (75, "compute", None), (74, "graphics", 4.0),
     ]  # fmt: skip

@@ -43,6 +43,6 @@ def test_a_part_that_the_driver_reports_as_the_gpu_s_is_not_believed(tmp_path: P
 
 def test_without_the_memory_of_a_process_there_is_no_sum(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, "gb10")
-    fake.tell(0, "nvmlDeviceGetComputeRunningProcesses", "9120:-:-:-")
+    fake.set_answer(0, "nvmlDeviceGetComputeRunningProcesses", "9120:-:-:-")
     (device,) = json.loads(shown(fake, "json"))["devices"]
     assert device["absent"]["memory_processes_bytes"] == "not_reported"

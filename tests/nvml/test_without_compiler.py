@@ -23,10 +23,10 @@ NOT_HERE = re.compile(
 def lines(reports: list[Report]) -> set[str]:
     found = set()
     for report in reports:
-        for each in report.readings:
-            if each.device == 0 and isinstance(each.value, float):
-                label = f'{BY_KEY[each.metric].label}="{each.label}"' if each.label else ""
-                found.add(f"{BY_KEY[each.metric].name} {label} {each.value!r}")
+        for item in report.readings:
+            if item.device == 0 and isinstance(item.value, float):
+                label = f'{BY_KEY[item.metric].label}="{item.label}"' if item.label else ""
+                found.add(f"{BY_KEY[item.metric].name} {label} {item.value!r}")
     return {line for line in found if not NOT_HERE.match(line)}
 
 

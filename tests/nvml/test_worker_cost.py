@@ -22,8 +22,8 @@ def test_ctypes_util_is_the_real_one_for_others(tmp_path: Path) -> None:
         "    from ctypes.util import find_library\n"
         "print(find_library is ctypes.util.find_library)\n"
     )
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
-    assert said.stdout.split() == ["libc.so.6", "libc.so.6", "True", "True"], said.stderr
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.split() == ["libc.so.6", "libc.so.6", "True", "True"], done.stderr
 
 
 @pytest.mark.parametrize("module", ["readers.nvml.reader", "readers.mtml.reader", "processes.driver_files"])

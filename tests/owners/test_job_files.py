@@ -36,9 +36,9 @@ def asked(
 
 def owners(result: NodeOwners, cards: tuple[MergedDevice, ...] = CARDS) -> dict[int | None, list[str]]:
     return {
-        device.index: [one.owner.name for one in of_one.allocations]
-        for device, of_one in zip(cards, result.devices, strict=True)
-        if of_one.allocations
+        device.index: [item.owner.name for item in device_owners.allocations]
+        for device, device_owners in zip(cards, result.devices, strict=True)
+        if device_owners.allocations
     }
 
 
@@ -81,7 +81,7 @@ def test_an_ended_job_and_one_of_another_boot_have_nothing() -> None:
 
 def test_two_jobs_on_a_card_share_it() -> None:
     result = asked("slurm", {"id": "5", "devices": ["0"]}, {"id": "6", "devices": ["0"]})
-    assert {one.owner.name: one.share for one in result.devices[1].allocations} == {"5": 0.5, "6": 0.5}
+    assert {item.owner.name: item.share for item in result.devices[1].allocations} == {"5": 0.5, "6": 0.5}
 
 
 def test_the_exclusive_card_of_a_job_whose_epilog_never_came_is_the_next_jobs() -> None:

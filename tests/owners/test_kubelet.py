@@ -25,7 +25,7 @@ def report_on(data: Plain, call: str = "pods") -> Report:
 
 
 def container(name: str, *ids: str, resource: str = "nvidia.com/gpu") -> dict[str, Any]:
-    devices = [{"resource": resource, "device": one} for one in ids]
+    devices = [{"resource": resource, "device": device_id} for device_id in ids]
     return {"container_name": name, "devices": devices, "drawn": []}
 
 
@@ -37,8 +37,8 @@ def folder(name: str, uid: str, namespace: str = "team") -> dict[str, str]:
     return {"namespace": namespace, "pod_name": name, "pod_uid": uid}
 
 
-def link(name: str, of_container: str, one: str) -> dict[str, str]:
-    return {"namespace": "team", "pod_name": name, "container_name": of_container, "container_id": one}
+def link(name: str, of_container: str, container_id: str) -> dict[str, str]:
+    return {"namespace": "team", "pod_name": name, "container_name": of_container, "container_id": container_id}
 
 
 def owner(name: str, of_container: str = "main") -> Owner:
@@ -88,11 +88,11 @@ def test_monitoring_resources_and_quantities_are_no_claims() -> None:
     assert claim == Claim(owner("a"), ("podname:team/a/main",))
 
 
-@pytest.mark.parametrize("one", ["void", "all", "nvidia", "GPU-1"])
-def test_an_id_of_unknown_form_is_a_problem_and_no_cards(one: str) -> None:
-    report = report_on({"pods": [pod("a", container("main", one))]})
-    assert [name.value for name in report.claims[0].names] == [one]
-    assert [one in problem.text for problem in report.problems] == [True]
+@pytest.mark.parametrize("device_id", ["void", "all", "nvidia", "GPU-1"])
+def test_an_id_of_unknown_form_is_a_problem_and_no_cards(device_id: str) -> None:
+    report = report_on({"pods": [pod("a", container("main", device_id))]})
+    assert [name.value for name in report.claims[0].names] == [device_id]
+    assert [device_id in problem.text for problem in report.problems] == [True]
 
 
 def test_platform_devices_are_found_by_their_render_node() -> None:

@@ -104,8 +104,8 @@ def messages(name: str) -> st.SearchStrategy[dict[str, Any]]:
         value = {"string": TEXT, "int64": st.integers(-(2**63), 2**63 - 1), "uint64": st.integers(0, 2**64 - 1)}.get(
             base
         )
-        one = messages(base) if value is None else value
-        fields[field] = st.lists(one, max_size=3) if kind.startswith("[") else one
+        strategy = messages(base) if value is None else value
+        fields[field] = st.lists(strategy, max_size=3) if kind.startswith("[") else strategy
     return st.fixed_dictionaries({}, optional=fields)
 
 
@@ -117,14 +117,14 @@ def expected(pod_resources: Any) -> Plain:
             {
                 "container_name": container.name,
                 "devices": [
-                    {"resource": each.resource_name, "device": one}
-                    for each in container.devices
-                    for one in each.device_ids
+                    {"resource": entry.resource_name, "device": device_id}
+                    for entry in container.devices
+                    for device_id in entry.device_ids
                 ],
                 "drawn": [
-                    {"driver": one.driver_name, "device": one.device_name, "share": one.share_id}
+                    {"driver": entry.driver_name, "device": entry.device_name, "share": entry.share_id}
                     for dynamic in container.dynamic_resources
-                    for one in dynamic.claim_resources
+                    for entry in dynamic.claim_resources
                 ],
             }
             for container in pod_resources.containers
@@ -135,7 +135,7 @@ def expected(pod_resources: Any) -> Plain:
 @given(messages("ListPodResourcesResponse"))
 def test_it_reads_whatever_protobuf_writes(message: dict[str, Any]) -> None:
     made = message_classes()["ListPodResourcesResponse"](**message)
-    assert pods_in(made.SerializeToString(), everything) == [expected(one) for one in made.pod_resources]
+    assert pods_in(made.SerializeToString(), everything) == [expected(entry) for entry in made.pod_resources]
 
 
 @given(messages("ListPodResourcesResponse"), st.data())
@@ -151,4 +151,4 @@ def test_damaged_messages_are_read_as_protobuf_reads_them(message: dict[str, Any
         ProtobufError,
     ):  # what either refuses gives no readings; we may pass over what we never look at
         return
-    assert found == [expected(one) for one in made.pod_resources]
+    assert found == [expected(entry) for entry in made.pod_resources]

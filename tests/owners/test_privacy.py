@@ -54,9 +54,9 @@ def test_a_hash_is_the_same_wherever_the_name_is():
 
 
 def test_a_hash_depends_on_the_key_and_on_whose_name_it_is():
-    one, other = privacy("hash", "hash", "hash"), privacy("hash", "hash", "hash", b"another node's key")
-    assert one.hide_owner(USER) != other.hide_owner(USER)
-    assert one.hide_owner(Owner("container", "alice")).name != one.hide_owner(USER).name
+    first, second = privacy("hash", "hash", "hash"), privacy("hash", "hash", "hash", b"another node's key")
+    assert first.hide_owner(USER) != second.hide_owner(USER)
+    assert first.hide_owner(Owner("container", "alice")).name != first.hide_owner(USER).name
 
 
 @pytest.mark.parametrize("users", ["hash", "none"])

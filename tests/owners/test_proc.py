@@ -14,7 +14,7 @@ ALICE = {"pid": 70, "ticks": 123, "started": 1.7e9, "user": "alice", "command": 
 
 
 def parsed(*data: Plain):
-    outputs = (Output("/proc"), *(Output(str(place), status=0, data=one) for place, one in enumerate(data)))
+    outputs = (Output("/proc"), *(Output(str(position), status=0, data=value) for position, value in enumerate(data)))
     return PARSER.parse(Capture("proc", POLL.name, POLL.request, outputs))
 
 
@@ -93,7 +93,7 @@ PLAIN = st.recursive(
 
 @given(st.lists(PLAIN, max_size=4))
 def test_any_data_keeps_the_laws(data):
-    outputs = (Output("/proc"), *(Output(str(place), status=0, data=one) for place, one in enumerate(data)))
+    outputs = (Output("/proc"), *(Output(str(position), status=0, data=value) for position, value in enumerate(data)))
     capture = Capture("proc", POLL.name, POLL.request, outputs)
     report = PARSER.parse(capture)
     assert not report_violations(PARSER, capture, report)

@@ -87,10 +87,10 @@ class Bare:
     def line(self, command: str, environment: dict[str, str]) -> Sequence[str]:
         """Return the command that runs a command line in the clone as the user."""
         pip = settings_of_pip()
-        places = {place for place in pip.values() if place.startswith("/") and Path(place).exists()}
+        config_paths = {value for value in pip.values() if value.startswith("/") and Path(value).exists()}
         around = {"HOME": HOME, "USER": "newcomer", "PATH": "/usr/local/bin:/usr/bin:/bin", "TERM": "dumb"}
         variables = [f"{name}={text}" for name, text in (around | pip | environment).items()]
-        shared = " ".join(sorted({"/etc/resolv.conf", "/etc/hosts", *places}))
+        shared = " ".join(sorted({"/etc/resolv.conf", "/etc/hosts", *config_paths}))
         enter = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", SET_UP, "sh"]
         return [*enter, str(self.tree), str(self.home), shared, "-i", *variables, "bash", "-c", command]
 
@@ -149,9 +149,9 @@ def test_make_run_says_where_to_look_once_it_answers_and_nothing_more(bare: Bare
 
 @pytest.mark.parametrize("bare", SUITES[-1:], indirect=True)
 def test_make_test_passes_and_tells_what_it_left_out(bare: Bare) -> None:
-    status, said = bare.run(f'make test ARGS="{PART}"', SHELL)
+    status, output = bare.run(f'make test ARGS="{PART}"', SHELL)
     assert status == 0
-    assert re.search(r"^ *\d+ only root can do this$", said, flags=re.MULTILINE)
-    assert re.search(r"^ *\d+ for lack of .*\bcc\b.*: apt-get install .*\bgcc\b", said, flags=re.MULTILINE)
-    assert re.search(r"^[1-9]\d* passed", said, flags=re.MULTILINE)
-    assert re.search(r"^cost: .* yardsticks", said, flags=re.MULTILINE)
+    assert re.search(r"^ *\d+ only root can do this$", output, flags=re.MULTILINE)
+    assert re.search(r"^ *\d+ for lack of .*\bcc\b.*: apt-get install .*\bgcc\b", output, flags=re.MULTILINE)
+    assert re.search(r"^[1-9]\d* passed", output, flags=re.MULTILINE)
+    assert re.search(r"^cost: .* yardsticks", output, flags=re.MULTILINE)

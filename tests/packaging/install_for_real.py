@@ -93,13 +93,13 @@ def test_pipx_takes_the_wheel(unpacked: Path, tmp_path: Path) -> None:
     run(sys.executable, "-m", "venv", tmp_path / "tools")
     run(tmp_path / "tools/bin/python", "-m", "pip", "install", "--quiet", "pipx")
     pipx = tmp_path / "tools/bin/pipx"
-    places = {name: tmp_path / name.lower() for name in ("PIPX_HOME", "PIPX_BIN_DIR", "PIPX_MAN_DIR")}
+    folders = {name: tmp_path / name.lower() for name in ("PIPX_HOME", "PIPX_BIN_DIR", "PIPX_MAN_DIR")}
     (wheel,) = (unpacked / "wheels").glob("device_telemetry-*.whl")
-    run(pipx, "install", "--python", sys.executable, wheel, environment=places)
-    program = places["PIPX_BIN_DIR"] / "telemetry"
+    run(pipx, "install", "--python", sys.executable, wheel, environment=folders)
+    program = folders["PIPX_BIN_DIR"] / "telemetry"
     assert run(program, "version").startswith(f"telemetry {__version__} ")
-    assert [path.name for path in places["PIPX_BIN_DIR"].iterdir()] == ["telemetry"]
-    assert (places["PIPX_MAN_DIR"] / "man1/telemetry.1").read_text() == (ROOT / "deploy/man/telemetry.1").read_text()
+    assert [path.name for path in folders["PIPX_BIN_DIR"].iterdir()] == ["telemetry"]
+    assert (folders["PIPX_MAN_DIR"] / "man1/telemetry.1").read_text() == (ROOT / "deploy/man/telemetry.1").read_text()
     assert "\naccelerator_up{" in demo_scrape([program], tmp_path)
-    run(pipx, "uninstall", "device-telemetry", environment=places)
+    run(pipx, "uninstall", "device-telemetry", environment=folders)
     assert not program.exists()

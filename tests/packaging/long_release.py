@@ -15,9 +15,9 @@ KINDS = (".cdx.json", ".deb", ".tgz", ".whl", "-offline-", "device_telemetry-")
 def test_two_releases_of_a_commit_are_the_same_bytes(tmp_path: Path) -> None:
     origin = repository(tmp_path / "origin")
     built = []
-    for each in BUILDERS:
-        checkout = each.clone(origin, tmp_path)
-        each.run(checkout, [".ci/release.sh"])
+    for builder in BUILDERS:
+        checkout = builder.clone(origin, tmp_path)
+        builder.run(checkout, [".ci/release.sh"])
         built.append(checkout / "dist")
     names = [file.name for file in built[0].iterdir()]
     assert [kind for kind in KINDS if not any(kind in name for name in names)] == []

@@ -32,12 +32,12 @@ def test_what_is_copied_from_the_checkout_is_there_and_makes_the_wheel(tmp_path:
         *names, target = shlex.split(line)
         assert target.startswith("/src/")
         for name in names:
-            place = source / target.removeprefix("/src/") if (ROOT / name).is_dir() else source / name
-            place.parent.mkdir(parents=True, exist_ok=True)
+            target_path = source / target.removeprefix("/src/") if (ROOT / name).is_dir() else source / name
+            target_path.parent.mkdir(parents=True, exist_ok=True)
             if (ROOT / name).is_dir():  # without bytecode, which comes and goes while tests run side by side
-                shutil.copytree(ROOT / name, place, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(ROOT / name, target_path, ignore=shutil.ignore_patterns("__pycache__"))
             else:
-                shutil.copy(ROOT / name, place)
+                shutil.copy(ROOT / name, target_path)
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=source, capture_output=True, check=True)
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:

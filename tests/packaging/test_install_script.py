@@ -51,10 +51,10 @@ def installed(node: Path, made: Bundle, *arguments: str) -> str:
 def test_what_is_installed_and_removed_leaves_no_trace(tmp_path: Path, node: Path) -> None:
     before = tree(node)
     made = bundle(tmp_path / "bundle", "1.0")
-    said = installed(node, made)
-    assert "installed: telemetry 1.0" in said
+    output = installed(node, made)
+    assert "installed: telemetry 1.0" in output
     # The script reports what a staged root cannot have.
-    assert re.findall("^skipped: (.*)", said, re.MULTILINE) == [
+    assert re.findall("^skipped: (.*)", output, re.MULTILINE) == [
         "user and groups, because of DESTDIR",
         "starting the service, because of DESTDIR",
         "a scrape, because of DESTDIR",
@@ -163,7 +163,7 @@ def served(folder: Path, web_config: str, path: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("web_config", "path", "said"),
+    ("web_config", "path", "expected"),
     [
         ("", "/page", ["it answers at http://{}/page", "found: 1 x amd "]),
         (TLS, "/metrics", ["it answers at https://{}/metrics", "found: 1 x amd "]),
@@ -171,12 +171,12 @@ def served(folder: Path, web_config: str, path: str) -> Iterator[str]:
         (TLS + CERTIFICATES, "/metrics", ["it answers at https://{}/metrics and wants a client's certificate"]),
     ],
 )
-def test_the_scrape_after_an_installation(tmp_path: Path, web_config: str, path: str, said: list[str]) -> None:
+def test_the_scrape_after_an_installation(tmp_path: Path, web_config: str, path: str, expected: list[str]) -> None:
     """However the page is guarded, the installation reports that it is served."""
     with served(tmp_path, web_config, path) as address:
         done = scrape(address, path)
         assert done.returncode == 0, done.stdout + done.stderr
-        for line, start in zip(done.stdout.splitlines(), said, strict=True):
+        for line, start in zip(done.stdout.splitlines(), expected, strict=True):
             assert line.startswith(start.format(address))
 
 
@@ -206,7 +206,7 @@ def test_a_wrong_argument_and_a_wrong_user(tmp_path: Path) -> None:
 
 def test_a_dry_run_tells_and_does_nothing(tmp_path: Path, node: Path) -> None:
     before = tree(node)
-    said = installed(node, bundle(tmp_path / "bundle", "1.0"), "--dry-run")
-    assert len(re.findall("^would run: ", said, re.MULTILINE)) >= 4
-    assert "installed:" not in said
+    output = installed(node, bundle(tmp_path / "bundle", "1.0"), "--dry-run")
+    assert len(re.findall("^would run: ", output, re.MULTILINE)) >= 4
+    assert "installed:" not in output
     assert tree(node) == before

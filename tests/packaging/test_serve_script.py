@@ -77,7 +77,7 @@ REAL_CARDS = "serving this machine's accelerators"
 
 
 @pytest.mark.parametrize(
-    ("found", "arguments", "asked", "said"),
+    ("found", "arguments", "asked", "expected"),
     [
         (0, "", [SEARCH, "serve"], f"{REAL_CARDS}\n"),
         (2, "", [SEARCH, "serve"], f"{REAL_CARDS}; some cannot be read, see: .venv/bin/telemetry doctor\n"),
@@ -104,29 +104,29 @@ REAL_CARDS = "serving this machine's accelerators"
     ],
 )
 def test_what_is_found_and_asked_decides_what_is_served(
-    tmp_path: Path, found: int, arguments: str, asked: list[str], said: str
+    tmp_path: Path, found: int, arguments: str, asked: list[str], expected: str
 ) -> None:
     status, output, commands = serve(tmp_path, found, arguments.split())
     assert (status, commands) == (found if found > 3 else 0, asked), output
-    assert said in output
+    assert expected in output
 
 
 def test_settings_of_the_environment_are_kept(tmp_path: Path) -> None:
     given = {"TELEMETRY_LOG_LEVEL": "debug", "TELEMETRY_STATE_DIRECTORY": f"{tmp_path}/own"}
-    said = serve(tmp_path, 0, [], environment=given)[1]
-    assert f"state: {tmp_path}/own " in said
-    assert "log: debug" in said
+    output = serve(tmp_path, 0, [], environment=given)[1]
+    assert f"state: {tmp_path}/own " in output
+    assert "log: debug" in output
 
 
 def test_the_address_is_said_once_it_answers(tmp_path: Path) -> None:
     line = [made(tmp_path, REAL, PYTHON), "--demo=1xamd", "--web.listen-address=127.0.0.1:0"]
-    places = {"TELEMETRY_STATE_DIRECTORY": f"{tmp_path}/lib", "TELEMETRY_STATE_RUNTIME_DIRECTORY": f"{tmp_path}/run"}
-    with subprocess.Popen(line, env=os.environ | places, stdout=subprocess.PIPE, text=True) as process:
+    folders = {"TELEMETRY_STATE_DIRECTORY": f"{tmp_path}/lib", "TELEMETRY_STATE_RUNTIME_DIRECTORY": f"{tmp_path}/run"}
+    with subprocess.Popen(line, env=os.environ | folders, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            said = process.stdout.readline()
-            found = re.fullmatch(r"open (http://127\.0\.0\.1:\d+/) – Ctrl-C ends it\n", said)
-            assert found is not None, said
+            line_printed = process.stdout.readline()
+            found = re.fullmatch(r"open (http://127\.0\.0\.1:\d+/) – Ctrl-C ends it\n", line_printed)
+            assert found is not None, line_printed
             with urllib.request.urlopen(f"{found[1]}metrics", timeout=PATIENCE_SECONDS) as answer:
                 assert answer.status == 200
         finally:

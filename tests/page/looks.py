@@ -17,7 +17,7 @@ _KEPT = ROOT / "build" / "axe"
 def faults(tab: Tab) -> dict[str, list[str]]:
     """What is wrong with the layout, by kind; empty where nothing is."""
     found = {kind: tab.evaluate(f"{_LOOKS}.{kind}()")[:10] for kind in ("sideways", "cut", "overlapping")}
-    return {kind: each for kind, each in found.items() if each}
+    return {kind: messages for kind, messages in found.items() if messages}
 
 
 def below_the_screen(tab: Tab) -> int:

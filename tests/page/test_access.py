@@ -87,8 +87,8 @@ def test_charts_show_a_range_that_keys_buttons_or_the_mouse_choose(tab: Tab, dem
     tab.until("document.querySelector('.zoom button:last-of-type').ariaPressed === 'true'", "all")
     x, y, width, height = tab.evaluate(PLOT)
     for kind, part in (("mousePressed", 0.25), ("mouseMoved", 0.4), ("mouseReleased", 0.5)):
-        place = {"x": x + part * width, "y": y + height / 2}
-        tab.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place)
+        point = {"x": x + part * width, "y": y + height / 2}
+        tab.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **point)
     tab.until("document.querySelectorAll('.zoom [aria-pressed=true]').length === 0", "a chosen range")
     first, _, last = tab.evaluate(f"{CLOCKS}[0]").split("\n")
     assert first < last

@@ -47,36 +47,40 @@ def node(tmp_path: Path) -> Node:
     node = Node(tmp_path, f"{len(FAULTS) + 3}xnvidia")
     readings = []
     for card, faulty in enumerate([*FAULTS.values(), (), (), ()]):
-        said = {metric for metric, *_ in faulty}
-        calm = [each for each in COOL if each[0] not in said]
+        metrics = {metric for metric, *_ in faulty}
+        calm = [reading for reading in COOL if reading[0] not in metrics]
         readings += [[card, metric, label, value] for metric, label, value in (*faulty, *calm)]
     node.say(readings=readings, once=[["xid_79", [EVENT]]])
     return node
 
 
-def told_by(document: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    return {one["id"]: (one["condition"]["word"], one["condition"]["severity"]) for one in document["devices"]}
+def conditions(document: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    return {
+        device["id"]: (device["condition"]["word"], device["condition"]["severity"]) for device in document["devices"]
+    }
 
 
 def test_the_page_says_what_the_document_says_and_calls_no_fault_ok(tab: Tab, node: Node) -> None:
     with node.daemon() as daemon:
-        daemon.until(lambda: all(word for word, _ in told_by(daemon.document()).values()))
+        daemon.until(lambda: all(word for word, _ in conditions(daemon.document()).values()))
         node.say(lasting=[["lost", [LOST]]])
-        daemon.until(lambda: "lost" in [word for word, _ in told_by(daemon.document()).values()])
+        daemon.until(lambda: "lost" in [word for word, _ in conditions(daemon.document()).values()])
         view = View(tab)
         tab.open(node.url)
         view.await_live()
-        tab.until(lambda: view.conditions() == told_by(daemon.document()), "the conditions of the document")
+        tab.until(lambda: view.conditions() == conditions(daemon.document()), "the conditions of the document")
         devices = daemon.document()["devices"]
-        said = {fault: told_by(daemon.document())[devices[card]["id"]] for card, fault in enumerate([*FAULTS, "event"])}
-        severities = {fault: severity for fault, (_, severity) in said.items()}
+        found = {
+            fault: conditions(daemon.document())[devices[card]["id"]] for card, fault in enumerate([*FAULTS, "event"])
+        }
+        severities = {fault: severity for fault, (_, severity) in found.items()}
         assert [fault for fault, severity in severities.items() if severity == "good"] == []
         assert {fault for fault, severity in severities.items() if severity == "quiet"} == QUIET
-        assert told_by(daemon.document())[devices[WELL]["id"]] == ("ok", "good")
+        assert conditions(daemon.document())[devices[WELL]["id"]] == ("ok", "good")
         with tab.browser.tab() as plain:
             plain.turn_scripts_off()
             plain.open(node.url)
-            assert View(plain).conditions() == told_by(daemon.document())
+            assert View(plain).conditions() == conditions(daemon.document())
         node.say(lasting=[["hung tool", []]])
         tab.until(lambda: "ok" not in [word for word, _ in view.conditions().values()], "no card that is well")
         tab.until("document.body.innerText.includes('timeout')", "the source and its reason")
@@ -85,7 +89,7 @@ def test_the_page_says_what_the_document_says_and_calls_no_fault_ok(tab: Tab, no
 @pytest.mark.long
 def test_a_fault_that_comes_and_goes_is_shown_without_another_page(tab: Tab, tmp_path: Path) -> None:
     node = Node(tmp_path, "2xnvidia")
-    calm = [[card, *each] for card in (0, 1) for each in COOL]
+    calm = [[card, *reading] for card in (0, 1) for reading in COOL]
     node.say(readings=calm)
     with node.daemon():
         view = View(tab)

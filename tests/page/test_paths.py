@@ -100,14 +100,14 @@ def test_more_pages_than_streams(tab: Tab, tmp_path: Path) -> None:
     """Who comes when all streams are taken sees values that change all the same, and none that pass for newer than they are."""
     with Daemon(tmp_path, arguments=("--demo", SMALL)) as daemon:
         port = int(daemon.address.rpartition(":")[2])
-        taken = [stream(port) for _ in range(STREAMS)]
+        streams = [stream(port) for _ in range(STREAMS)]
         tab.forgiven = "503"
         tab.open(f"http://{daemon.address}/")
         view = View(tab)
         tab.until(view.values, "values")
         view.await_news()
-        for each in taken:
-            each.close()
+        for open_stream in streams:
+            open_stream.close()
         view.await_live()
 
 

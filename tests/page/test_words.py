@@ -44,8 +44,8 @@ def test_numbers_are_in_the_same_words(tab: Tab, demo: Callable[[str], str]) -> 
     tab.open(demo("1xnvidia"))
     for metric in [BY_KEY[key] for key in KEPT if BY_KEY[key].unit]:
         values = [number * (1e6 if metric.unit == "hertz" else 1.0) for number in numbers]
-        said = tab.evaluate(f"{json.dumps(values)}.map((value) => inWords(value, {metric.key!r}))")
-        pairs = zip(values, said, strict=True)
+        texts = tab.evaluate(f"{json.dumps(values)}.map((value) => inWords(value, {metric.key!r}))")
+        pairs = zip(values, texts, strict=True)
         wrong = [(value, words) for value, words in pairs if words != human.value_text(value, metric)]
         assert wrong == [], metric.key
 
@@ -53,13 +53,13 @@ def test_numbers_are_in_the_same_words(tab: Tab, demo: Callable[[str], str]) -> 
 def test_each_number_reads_as_in_the_terminal(tab: Tab, tmp_path: Path) -> None:
     count = max(len(values) for _, values in VALUES.values())
     node = Node(tmp_path, f"{count}xnvidia")
-    said = {
+    numbers = {
         (card, metric): values[card % len(values)] for metric, (_, values) in VALUES.items() for card in range(count)
     }
     node.say(
         readings=[
             [card, metric, "core" if metric == "temperature_celsius" else "", value]
-            for (card, metric), value in said.items()
+            for (card, metric), value in numbers.items()
         ]
     )
     with node.daemon() as daemon:
@@ -69,7 +69,7 @@ def test_each_number_reads_as_in_the_terminal(tab: Tab, tmp_path: Path) -> None:
         tab.open(node.url)
         view.await_live()
         wrong = {}
-        for (card, metric), value in said.items():
+        for (card, metric), value in numbers.items():
             words, shown = VALUES[metric][0](value), view.value(ids[card], metric)
             if not shown.startswith(words):  # the whole may follow: `of 79.6 GiB`
                 wrong[metric, value] = (words, shown)

@@ -25,7 +25,7 @@ class View:
         )
         grave = ("good", "quiet", "warning", "bad")
         return {
-            device: (word, next((each for each in grave if each in classes.split()), ""))
+            device: (word, next((name for name in grave if name in classes.split()), ""))
             for device, word, classes in found
         }
 

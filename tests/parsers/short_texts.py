@@ -73,7 +73,10 @@ def unescaped(line: str) -> str:
 def summary(report: Report) -> list[str]:
     """Return the outcome and a line for each item of a report, without default values."""
     words = (report.outcome, report.reason or "", report.form, report.index_space, "cut" if report.is_cut else "")
-    lines = [" ".join(filter(None, words)), *(f"{place} {_words(one)}" for place, one in enumerate(report.devices))]
+    lines = [
+        " ".join(filter(None, words)),
+        *(f"{index} {_words(device)}" for index, device in enumerate(report.devices)),
+    ]
     for item in report.readings:
         name = item.metric + (f"{{{item.label}}}" if item.label else "")
         value = item.value.value if isinstance(item.value, Absent) else item.value

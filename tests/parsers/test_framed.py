@@ -77,7 +77,7 @@ def test_every_record_begins_where_its_first_cell_does() -> None:
     second = CARD.replace("0    Big", "1    Big").replace("40C", "51C")
     for between in ("", "+-----+\n", HEAD):
         found = values(HEAD + CARD + between + second)
-        assert [(one["id"], one["temp"]) for one in found] == [("0", "40C"), ("1", "51C")]
+        assert [(record["id"], record["temp"]) for record in found] == [("0", "40C"), ("1", "51C")]
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_unknown_heading_is_named_and_its_neighbours_are_read() -> None:
     text = (HEAD + CARD).replace("Load  Mem", "Load  Heat Sum  Mem").replace("7%    12M", "7%    99%  12M")
     found = table(text)
     assert found.unknown_headings == ("heat sum",)
-    one = found.records[0].values
-    assert (one["load"].text, one["heat sum"].text, one["mem"].text) == ("7%", "99%", "12M(34M)")
+    cells = found.records[0].values
+    assert (cells["load"].text, cells["heat sum"].text, cells["mem"].text) == ("7%", "99%", "12M(34M)")
 
 
 def test_cell_with_an_unknown_heading_and_another_number_of_values_is_not_guessed() -> None:

@@ -45,15 +45,17 @@ def test_a_table_keeps_each_character(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "other", "known"),
+    ("source", "other", "foreign_names"),
     [
         ("rocm-smi", "hy-smi", set()),
         ("xpu-smi", "xpu-smi-kunlun", {"table", "query", "places", "markup"}),
         ("xpu-smi-kunlun", "xpu-smi", {"table-2.0", "discovery", "dump", "stats", "ps"}),
     ],
 )
-def test_an_output_of_the_other_tool_of_that_name_is_not_read(source: str, other: str, known: set[str]) -> None:
+def test_an_output_of_the_other_tool_of_that_name_is_not_read(source: str, other: str, foreign_names: set[str]) -> None:
     parser = PARSERS[source]
-    outcomes = {case.name: {parser.parse(one).outcome for one in case.captures(parser)} for case in own_cases(other)}
+    outcomes = {
+        case.name: {parser.parse(capture).outcome for capture in case.captures(parser)} for case in own_cases(other)
+    }
     assert {name for name, found in outcomes.items() if "ok" in found} == set()
-    assert {name: outcomes[name] for name in known} == {name: {"not_mine"} for name in known}
+    assert {name: outcomes[name] for name in foreign_names} == {name: {"not_mine"} for name in foreign_names}

@@ -49,13 +49,13 @@ def test_every_version_with_a_table_is_tested() -> None:
     assert {version: layout.size for version, layout in LAYOUTS.items()} == SIZES
 
 
-@pytest.mark.parametrize(("version", "places"), [((1, 0), UNALIGNED), *(((1, n), CARD) for n in (1, 2, 3))], ids=str)
-def test_cards_before_the_mi300(version: Version, places: ValuesByOffset) -> None:
-    found = values_of(blob(*version, SIZES[version], places))
+@pytest.mark.parametrize(("version", "fields"), [((1, 0), UNALIGNED), *(((1, n), CARD) for n in (1, 2, 3))], ids=str)
+def test_cards_before_the_mi300(version: Version, fields: ValuesByOffset) -> None:
+    found = values_of(blob(*version, SIZES[version], fields))
     assert found["temperature_celsius edge"] == 41.0
     assert found["temperature_celsius junction"] == 44.0
     assert found["temperature_celsius memory"] == 52.0
-    assert found.get("temperature_celsius hbm1") == (51.0 if 88 in places else None)
+    assert found.get("temperature_celsius hbm1") == (51.0 if 88 in fields else None)
     assert "temperature_celsius hbm2" not in found
     assert (found["utilization_ratio"], found["memory_activity_ratio"]) == (0.37, 0.12)
     assert found["engine_utilization_ratio multimedia"] == 0.05
@@ -67,11 +67,11 @@ def test_cards_before_the_mi300(version: Version, places: ValuesByOffset) -> Non
 @pytest.mark.parametrize("version", sorted(INSTINCT), ids=named)
 def test_cards_from_the_mi300_on(version: Version) -> None:
     energy, graphics, soc, video, memory = INSTINCT[version]
-    places = {
+    fields = {
         4: ("H", 47), 6: ("H", 39), 10: ("H", 141), 12: ("H", 3), 14: ("H", 1), energy: ("Q", 655360),
         graphics: ("H", 132), graphics + 14: ("H", 2100), soc + 6: ("H", 29), video: ("H", 31), memory: ("H", 900),
     }  # fmt: skip
-    found = values_of(blob(*version, SIZES[version], places))
+    found = values_of(blob(*version, SIZES[version], fields))
     assert (found["temperature_celsius junction"], found["temperature_celsius memory"]) == (47.0, 39.0)
     assert (found["utilization_ratio"], found["memory_activity_ratio"]) == (0.03, 0.01)
     assert (found["power_instant_watts"], found["energy_joules_total"]) == (141.0, 10.0)
@@ -83,8 +83,8 @@ def test_cards_from_the_mi300_on(version: Version) -> None:
 
 @pytest.mark.parametrize(("version", "engines"), [((1, 4), {"vcn": 20}), ((1, 5), {"vcn": 20, "jpeg": 70})], ids=str)
 def test_the_busiest_engine_of_a_kind(version: Version, engines: Mapping[str, int]) -> None:
-    places = dict.fromkeys((16, 24), ("H", 9)) | dict.fromkeys(engines.values(), ("H", 64))
-    found = values_of(blob(*version, SIZES[version], places))
+    fields = dict.fromkeys((16, 24), ("H", 9)) | dict.fromkeys(engines.values(), ("H", 64))
+    found = values_of(blob(*version, SIZES[version], fields))
     assert {name: found[f"engine_utilization_ratio {name}"] for name in engines} == dict.fromkeys(engines, 0.64)
 
 
@@ -92,10 +92,10 @@ def test_the_busiest_engine_of_a_kind(version: Version, engines: Mapping[str, in
 def test_partitions_have_their_own_utilization(version: Version) -> None:
     count, first, size, video = PARTITIONED[version]
     second = first + size
-    places = {
+    fields = {
         12: ("H", 50), count: ("H", 2), first: ("I", 10), second: ("I", 90), second + 4: ("I", 80), second + video: ("H", 4),
     }  # fmt: skip
-    content = blob(*version, SIZES[version], places)
+    content = blob(*version, SIZES[version], fields)
     assert values_of(content)["utilization_ratio"] == 0.5
     assert "engine_utilization_ratio vcn" not in values_of(content)
     assert values_of(content, 1) == {
@@ -123,8 +123,8 @@ def test_engines_of_the_only_partition_belong_to_the_card() -> None:
 @pytest.mark.parametrize("version", [(2, minor) for minor in range(5)], ids=named)
 def test_graphics_of_processors(version: Version) -> None:
     start, clocks = (16, 80) if version == (2, 0) else (4, 76)
-    places = {start: ("H", 4152), start + 2: ("H", 3940), **{clocks + 2 * n: ("H", 400 + n) for n in range(5)}}
-    found = values_of(blob(*version, SIZES[version], places))
+    fields = {start: ("H", 4152), start + 2: ("H", 3940), **{clocks + 2 * n: ("H", 400 + n) for n in range(5)}}
+    found = values_of(blob(*version, SIZES[version], fields))
     assert (found["temperature_celsius edge"], found["temperature_celsius soc"]) == (41.52, 39.4)
     domains = ("graphics", "soc", "memory", "fabric", "video")
     assert [found[f"clock_hertz {domain}"] for domain in domains] == [(400 + n) * 1e6 for n in range(5)]
@@ -139,7 +139,7 @@ def test_the_power_of_a_processor_is_in_milliwatts() -> None:
 
 
 def test_newer_processors() -> None:
-    places = {
+    fields = {
         4: ("H", 4152),
         6: ("H", 3940),
         42: ("H", 7),
@@ -148,7 +148,7 @@ def test_newer_processors() -> None:
         182: ("H", 1800),
         186: ("H", 937),
     }
-    found = values_of(blob(3, 0, 264, places))
+    found = values_of(blob(3, 0, 264, fields))
     assert (found["temperature_celsius edge"], found["temperature_celsius soc"]) == (41.52, 39.4)
     assert (found["utilization_ratio"], found["engine_utilization_ratio vcn"]) == (0.07, 0.02)
     assert [found[f"clock_hertz {domain}"] for domain in ("graphics", "fabric", "memory")] == [612e6, 1800e6, 937e6]

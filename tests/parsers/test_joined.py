@@ -58,8 +58,8 @@ def test_answers_of_several_shapes_may_follow_one_another_without_their_commands
 
 def test_an_answer_of_the_whole_card_is_joined_only_where_the_card_has_one_chip() -> None:
     board = text_of("board-card")
-    one = combine_reports([report_on(text_of("table-910a-busy")), report_on(board)])
-    assert [device.serial for device in one.devices] == ["033EFS10N1000123", None]
+    single = combine_reports([report_on(text_of("table-910a-busy")), report_on(board)])
+    assert [device.serial for device in single.devices] == ["033EFS10N1000123", None]
     many = combine_reports([report_on(text_of("table-310-chips")), report_on(board.replace(": 0\n", ": 33\n", 1))])
     assert [device.serial for device in many.devices] == [None, None, "033EFS10N1000123"]
 

@@ -89,8 +89,8 @@ def test_a_known_error_outweighs_an_earlier_cry() -> None:
 
 
 def test_a_tools_own_words_come_first_and_bring_their_remedy() -> None:
-    own = [ErrorText("no foo found", "no_devices", None, "plug one in")]
-    report = error_report(lines("Error: no FOO found, permission denied\n"), 0, own)
+    own_texts = [ErrorText("no foo found", "no_devices", None, "plug one in")]
+    report = error_report(lines("Error: no FOO found, permission denied\n"), 0, own_texts)
     assert report is not None
     assert report.outcome == "no_devices"
     assert report.problems[0].text.endswith("(plug one in)")
@@ -152,12 +152,12 @@ def test_the_first_number_stays_and_what_is_known_of_a_device_too() -> None:
 
 def test_readings_keep_their_order_when_one_is_overruled() -> None:
     draft = Draft("amd")
-    one, other = draft.device(0), draft.device(1)
-    for position, key in ((one, "fan_ratio"), (other, "fan_ratio"), (one, "utilization_ratio")):
+    first, second = draft.device(0), draft.device(1)
+    for position, key in ((first, "fan_ratio"), (second, "fan_ratio"), (first, "utilization_ratio")):
         draft.set_value(position, metric(key), 0.0)
-    draft.replace_reading(Reading(one, "fan_ratio", Absent.IMPLAUSIBLE))
-    draft.replace_device(one, replace(draft.device_at(one), up=False))
-    assert [item.metric for item in draft.readings_of(one)] == ["fan_ratio", "utilization_ratio"]
+    draft.replace_reading(Reading(first, "fan_ratio", Absent.IMPLAUSIBLE))
+    draft.replace_device(first, replace(draft.device_at(first), up=False))
+    assert [item.metric for item in draft.readings_of(first)] == ["fan_ratio", "utilization_ratio"]
     assert [(item.device, item.value) for item in draft.report().readings] == [
         (0, Absent.IMPLAUSIBLE),
         (1, 0.0),

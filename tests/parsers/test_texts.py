@@ -84,8 +84,8 @@ def test_bus_address_is_the_kernels_spelling_or_nothing() -> None:
 
 def test_every_mark_names_its_tool_to_another_tools_parser() -> None:
     for tool, mark in [(tool, mark) for tool, marks in TOOL_MARKS.items() for mark in marks]:
-        own = "mthreads-gmi" if tool != "mthreads-gmi" else "nvidia-smi"
-        assert foreign_tool(f"| {mark} 1.2 |", own) == tool
+        reading_tool = "mthreads-gmi" if tool != "mthreads-gmi" else "nvidia-smi"
+        assert foreign_tool(f"| {mark} 1.2 |", reading_tool) == tool
 
 
 def test_own_marks_outweigh_foreign_ones() -> None:

@@ -19,7 +19,7 @@ def peaks_of(device, label="bf16"):
 
 
 def peaks(*devices, **settings):
-    return [peaks_of(one) for one in PeakFinder(**settings).with_peaks(devices)]
+    return [peaks_of(device) for device in PeakFinder(**settings).with_peaks(devices)]
 
 
 def card(*readings, model=H100, **more):
@@ -168,7 +168,7 @@ def test_a_virtual_function_is_no_whole_card() -> None:
 
 
 def test_what_was_found_is_found_again_when_the_units_come_later() -> None:
-    known = PeakFinder()
-    assert peaks_of(known.with_peaks((amd(compute_partition="CPX"),))[0]) == (None, None, None)
+    finder = PeakFinder()
+    assert peaks_of(finder.with_peaks((amd(compute_partition="CPX"),))[0]) == (None, None, None)
     later = amd(kit.reading("compute_units", 38.0), compute_partition="CPX")
-    assert peaks_of(known.with_peaks((later,))[0])[0] == pytest.approx(1307.4e12 / 8)
+    assert peaks_of(finder.with_peaks((later,))[0])[0] == pytest.approx(1307.4e12 / 8)

@@ -39,8 +39,8 @@ def test_units_times_clock_agree_with_what_the_source_quotes() -> None:
 def test_every_row_names_a_vendors_document_or_two_pages() -> None:
     for row in ROWS:
         assert all(re.match(r"https://\S+", SOURCES[source]) for source in row.sources)
-        of_vendor = [one for one in row.sources if one.startswith(("nvidia-", "amd-", "rocm-"))]
-        assert of_vendor or len(set(row.sources)) >= 2
+        vendor_sources = [source for source in row.sources if source.startswith(("nvidia-", "amd-", "rocm-"))]
+        assert vendor_sources or len(set(row.sources)) >= 2
 
 
 def test_no_source_name_or_rate_is_left_over_or_there_twice() -> None:
@@ -89,8 +89,8 @@ def test_unknown_and_similar_names_give_nothing() -> None:
 
 
 @given(st.sampled_from(NAMES), st.integers(0, 40), st.characters())
-def test_a_name_that_differs_in_one_character_is_another_card(name: str, place: int, character: str) -> None:
-    for other in (name[:place] + character + name[place:], name[:place] + character + name[place + 1 :], name[:place]):
+def test_a_name_that_differs_in_one_character_is_another_card(name: str, at: int, character: str) -> None:
+    for other in (name[:at] + character + name[at:], name[:at] + character + name[at + 1 :], name[:at]):
         assert peak_of(other) is None or other in NAMES
 
 

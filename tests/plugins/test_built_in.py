@@ -59,9 +59,9 @@ def test_parser_recovers_once_it_can_be_imported(monkeypatch: pytest.MonkeyPatch
 
 
 def test_parser_without_a_description_is_reported() -> None:
-    known, unknown = (item for item in find_parsers().parsers if item.plugin in ("cnmon", "efsmi"))
-    with load_parsers(Candidates((known, replace(unknown, plugin="newest")))) as loaded:
-        assert [item.parser.name for item in loaded.parsers] == [known.plugin]
+    described, undescribed = (item for item in find_parsers().parsers if item.plugin in ("cnmon", "efsmi"))
+    with load_parsers(Candidates((described, replace(undescribed, plugin="newest")))) as loaded:
+        assert [item.parser.name for item in loaded.parsers] == [described.plugin]
         (failure,) = loaded.failures
         assert failure.plugin == "newest"
         assert failure.text.startswith("is not described in built_in.json, which `make docs` writes: ")

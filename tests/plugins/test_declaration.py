@@ -106,8 +106,8 @@ def test_all_violations_are_reported() -> None:
 
 
 def test_catalogue_metric_cannot_be_redeclared() -> None:
-    taken = replace(BY_KEY["power_watts"], core=False)
-    found = violations(replace(GOOD, metrics=(taken,), gives=("power_watts",)))
+    redeclared = replace(BY_KEY["power_watts"], core=False)
+    found = violations(replace(GOOD, metrics=(redeclared,), gives=("power_watts",)))
     assert "metric accelerator_power_watts: the catalogue already has a metric of this name" in found
 
 

@@ -45,12 +45,12 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
 
 
-def one(loaded: ParserSet, name: str) -> LoadedParser:
+def parser_named(loaded: ParserSet, name: str) -> LoadedParser:
     return next(item for item in loaded.parsers if item.parser.name == name)
 
 
 def read(loaded: ParserSet) -> Capture:
-    item = one(loaded, "acme-library")
+    item = parser_named(loaded, "acme-library")
     assert item.worker is not None
     return WorkerReader("acme-library", item.worker).read(item.parser.polls[0], Targets())
 
@@ -58,7 +58,7 @@ def read(loaded: ParserSet) -> Capture:
 @pytest.mark.needs("cc")
 @pytest.mark.usefixtures("library")
 def test_installed_plugin_runs_in_workers(loaded: ParserSet) -> None:
-    smi, library = one(loaded, "acme-smi"), one(loaded, "acme-library")
+    smi, library = parser_named(loaded, "acme-smi"), parser_named(loaded, "acme-library")
     assert [item.origin for item in (smi, library)] == ["telemetry-example 1.0.0"] * 2
     assert (smi.is_isolated, library.is_isolated) == (True, True)
     assert [metric.name for metric in loaded.metrics] == ["accelerator_acme_coolant_flow_ratio"]
@@ -92,7 +92,7 @@ def test_single_file_adds_a_metric_to_known_cards(site: distributions.Site, tmp_
     output = Output(text='{"0000:1A:00.0": 31.5, "0000:1b:00.0": "warm", "0000:1c:00.0": 400.0}')
     with site.load(folder) as found:
         assert found.failures == ()
-        parser = one(found, "coolant").parser
+        parser = parser_named(found, "coolant").parser
         report = parser.parse(Capture("coolant", "cards", parser.polls[0].request, (output,)))
         assert [device.bus_id for device in report.devices] == ["0000:1a:00.0", "0000:1b:00.0", "0000:1c:00.0"]
         assert [item.value for item in report.readings] == [31.5, Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE]

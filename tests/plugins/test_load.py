@@ -126,16 +126,16 @@ def test_first_of_two_equal_names_wins(site: distributions.Site, tmp_path: Path)
     site.install("telemetry-b", {"acme-smi": "module_b:PARSER"}, {"module_b": distributions.source()})
     site.install("Telemetry.A", {"acme-smi": "module_a:PARSER"}, {"module_a": distributions.source()})
     site.install("a-telemetry", {"mine": "usurper:PARSER"}, {"usurper": distributions.source("mthreads-gmi")})
-    taken = "the name acme-smi is already used by telemetry-a 1.0"
+    message = "the name acme-smi is already used by telemetry-a 1.0"
     with site.load(folder) as loaded:
         assert [item.origin for item in loaded.parsers if item.is_isolated] == ["telemetry-a 1.0"]
         usurper, *others = loaded.failures
     assert usurper.plugin == "a-telemetry:mine"
     assert usurper.text.startswith("the name mthreads-gmi is already used by device-telemetry ")
-    place = f"{folder}/acme.py"
+    path = f"{folder}/acme.py"
     assert others == [
-        PluginFailure("telemetry-b:acme-smi", "telemetry-b 1.0", f"{taken}: update or uninstall telemetry-b"),
-        PluginFailure(place, place, f"{taken}: fix or remove {place}"),
+        PluginFailure("telemetry-b:acme-smi", "telemetry-b 1.0", f"{message}: update or uninstall telemetry-b"),
+        PluginFailure(path, path, f"{message}: fix or remove {path}"),
     ]
 
 

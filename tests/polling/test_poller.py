@@ -62,9 +62,9 @@ class Door:
             self.counts[poll.name] += 1
             self.changed.notify_all()
             outputs = (Output(text=self.text()),)
-            taken = self.node.clock.monotonic()
+            now = self.node.clock.monotonic()
             self.node.slept, self.naps = self.node.slept + self.naps, 0.0
-            return Capture(self.name, poll.name, poll.request, outputs, self.failure, monotonic_time=taken)
+            return Capture(self.name, poll.name, poll.request, outputs, self.failure, monotonic_time=now)
 
     @property
     def asked(self) -> int:

@@ -126,21 +126,21 @@ ACTIONS: Mapping[str, Callable[[], None]] = {
 }
 
 
-def _told(*texts: str) -> Report:
+def _with_problems(*texts: str) -> Report:
     return Report(problems=tuple(Problem("", text) for text in texts))
 
 
 RESULTS: Mapping[str, Callable[[], Any]] = {
     "not-a-report": lambda: {"readings": []},
     "nan": lambda: Report(readings=(Reading(None, "power_watts", float("nan")),)),
-    "huge": lambda: _told("x" * (9 << 20)),
-    "large": lambda: _told("x" * (1 << 20)),
-    "modules": lambda: _told(*sorted(sys.modules)),
-    "descriptors": lambda: _told(*map(str, _descriptors())),
-    "environment": lambda: _told(*sorted(os.environ)),
-    "working-directory": lambda: _told(os.getcwd()),  # noqa: PTH109  # workers do without pathlib, and a test looks
-    "flags": lambda: _told(str(sys.flags)),
-    "number": lambda: _told(str(_counted())),
+    "huge": lambda: _with_problems("x" * (9 << 20)),
+    "large": lambda: _with_problems("x" * (1 << 20)),
+    "modules": lambda: _with_problems(*sorted(sys.modules)),
+    "descriptors": lambda: _with_problems(*map(str, _descriptors())),
+    "environment": lambda: _with_problems(*sorted(os.environ)),
+    "working-directory": lambda: _with_problems(os.getcwd()),  # noqa: PTH109  # workers do without pathlib, and a test looks
+    "flags": lambda: _with_problems(str(sys.flags)),
+    "number": lambda: _with_problems(str(_counted())),
 }
 _CALLS: list[None] = []
 
@@ -158,7 +158,7 @@ def parse(capture: Capture) -> Any:
     ACTIONS.get(capture.poll, lambda: None)()
     if capture.poll in RESULTS:
         return RESULTS[capture.poll]()
-    return _told(*(output.text for output in capture.outputs))
+    return _with_problems(*(output.text for output in capture.outputs))
 
 
 PARSER = SourceParser(

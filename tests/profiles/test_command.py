@@ -113,7 +113,7 @@ def test_a_throttled_card_of_a_recording_is_named_for_the_same_seconds_only(tmp_
 def test_a_throttled_card_of_a_prometheus_is_named_for_the_same_seconds_only(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path / "nvml", load_profile("h100").with_gpus(2))
     for call in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
-        fake.tell(0, call, THERMAL)
+        fake.set_answer(0, call, THERMAL)
     (tmp_path / "prometheus").mkdir()
     with (
         Daemon(tmp_path, "[sources.nvml]\ninterval = 0.5\n", environment=fake.environment) as daemon,

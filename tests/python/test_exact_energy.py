@@ -20,7 +20,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     folder = tmp_path_factory.mktemp("node")
     fake = FakeNvml(folder / "nvml", load_profile("h100").with_gpus(2))
     for gpu in (0, 1):
-        fake.tell(gpu, COUNTER, f"8123456789+{WATTS * 1000}")
+        fake.set_answer(gpu, COUNTER, f"8123456789+{WATTS * 1000}")
     with Daemon(folder, environment=fake.environment) as running:
         running.until(lambda: "accelerator_energy_joules_total{" in running.page())
         yield running, fake

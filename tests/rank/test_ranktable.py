@@ -297,13 +297,13 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize(("plant", "said"), PLANTED.values(), ids=PLANTED)
-def test_whatever_a_job_puts_there_is_told_and_neither_waited_for_nor_believed(path, watch, put, plant, said, caplog):
+@pytest.mark.parametrize(("plant", "error"), PLANTED.values(), ids=PLANTED)
+def test_whatever_a_job_puts_there_is_told_and_neither_waited_for_nor_believed(path, watch, put, plant, error, caplog):
     plant(path)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     watch.check()
     assert put == [NodeRanks()]
-    assert [record.error for record in caplog.records] == [said]
+    assert [record.error for record in caplog.records] == [error]
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000, "KiB: what it takes is the child's"
 
 

@@ -45,8 +45,8 @@ def captured(folder: Path, expire_after: float = 900.0) -> Capture:
 
 
 def file_of(**fields: object) -> dict[str, object]:
-    own = {"schema": steps.SCHEMA, "job_id": "1234", "rank": 0, "card": {"uuid": UUID}, "steps": 5}
-    return {"file": "a.json", "uid": 1000, **own, **fields}
+    required = {"schema": steps.SCHEMA, "job_id": "1234", "rank": 0, "card": {"uuid": UUID}, "steps": 5}
+    return {"file": "a.json", "uid": 1000, **required, **fields}
 
 
 def told_of(files: list[dict[str, object]]) -> Report:

@@ -58,9 +58,9 @@ class Timers:
         return self.set[-1]
 
     def go_off(self) -> None:
-        for one in [timer for timer in self.set if timer.is_waiting and timer.at <= self._now()]:
-            one.is_waiting = False
-            one.act()
+        for due in [timer for timer in self.set if timer.is_waiting and timer.at <= self._now()]:
+            due.is_waiting = False
+            due.act()
 
 
 class Recorder:

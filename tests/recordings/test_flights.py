@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 
 from kits.captures import own_cases, registered_parsers
-from kits.planted_identities import PLACES, PLANTS, left_in, planted
+from kits.planted_identities import INSERTIONS, PLANTS, left_in, planted
 from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.recordings import flight_writer
 from telemetry_daemon.recordings.flight_recorder import FlightFileWriter
@@ -181,9 +181,9 @@ def test_what_is_late_blames_no_disk(tmp_path: Path) -> None:
 def test_identities_planted_in_the_captures_of_every_vendor_are_in_no_file(tmp_path: Path) -> None:
     """One after the other in the same ring, so that what one tells may stand in another's."""
     parsers = registered_parsers()
-    places = itertools.cycle(PLACES)
+    insertions = itertools.cycle(INSERTIONS)
     found = [
-        planted(capture, PLANTS, next(places))
+        planted(capture, PLANTS, next(insertions))
         for tool, parser in parsers.items()
         for case in own_cases(tool)[:3]
         for capture in case.captures(parser)

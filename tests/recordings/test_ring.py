@@ -104,7 +104,7 @@ def test_what_many_small_captures_take_is_what_counts(size: int) -> None:
         before = tracemalloc.get_traced_memory()[0]
         for number in range(3_000):
             ring.add(CaptureLine("smi", f"poll {number % 3}", number / 125, f"{number}\n".encode() * size))
-        taken = tracemalloc.get_traced_memory()[0] - before
+        allocated = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert 1 << 17 < taken <= 1 << 18
+    assert 1 << 17 < allocated <= 1 << 18

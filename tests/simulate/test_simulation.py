@@ -71,10 +71,10 @@ def test_course_depends_on_the_seed_only(vendor):
 
 
 def test_seeds_differ_in_course_and_identities():
-    one, other = FastMotion("nvidia", seed=1), FastMotion("nvidia", seed=2)
-    one.now = other.now = one.now + HOUR
-    assert one.report().readings != other.report().readings
-    assert not {device.uuid for device in one.report().devices} & {device.uuid for device in other.report().devices}
+    first, second = FastMotion("nvidia", seed=1), FastMotion("nvidia", seed=2)
+    first.now = second.now = first.now + HOUR
+    assert first.report().readings != second.report().readings
+    assert not {device.uuid for device in first.report().devices} & {device.uuid for device in second.report().devices}
 
 
 def test_energy_is_the_integral_of_power():
@@ -223,10 +223,10 @@ def test_hung_card_is_busy_at_low_power(vendor):
 def test_cap_limits_power_and_slow_card_uses_less():
     motion = FastMotion("nvidia", 8, faults=FaultRates(slow_cards=0.1))
     seen = [values for report in motion.reports(3 * HOUR, every=60.0) for values in by_device(report).values()]
-    busy = [one for one in seen if one["utilization_ratio"] > 0.93 and one["memory_activity_ratio"] > 0.5]
-    slow = [one["power_watts"] for one in busy if one["clock_hertz:sm"] < 1.4e9]
-    fast = [one["power_watts"] for one in busy if one["clock_hertz:sm"] > 1.8e9 and one["power_watts"] > 300.0]
-    capped = [one["power_watts"] for one in seen if one["throttled:sw_power_cap"]]
+    busy = [row for row in seen if row["utilization_ratio"] > 0.93 and row["memory_activity_ratio"] > 0.5]
+    slow = [row["power_watts"] for row in busy if row["clock_hertz:sm"] < 1.4e9]
+    fast = [row["power_watts"] for row in busy if row["clock_hertz:sm"] > 1.8e9 and row["power_watts"] > 300.0]
+    capped = [row["power_watts"] for row in seen if row["throttled:sw_power_cap"]]
     assert mean(capped) > 0.95 * DEMOS["nvidia"].card.cap_watts
     assert len(slow) > 10
     assert max(slow) < 0.7 * max(fast)

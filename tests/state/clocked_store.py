@@ -19,7 +19,7 @@ class Node(FedNode):
         super().__init__(sources, now=100.0, wall_at_start=1e9, identities=identities)
 
     def put(self, report=CARDS, result=OK, poll=FAST, source="tool"):
-        return self.take(source, report, poll, result).events
+        return self.ingest(source, report, poll, result).events
 
     def fail(self, reason, poll=FAST):
         return self.put(None, PollResult("failed", reason, "it failed"), poll)

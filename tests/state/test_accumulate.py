@@ -113,8 +113,8 @@ def test_missing_device_is_not_bridged():
 
 def test_forgotten_device_starts_again():
     accumulator = Accumulator()
-    for taken in (0.0, 2.0):
-        accumulator.integrate([merged(busy(taken, 1.0)), merged(busy(taken, 1.0), id="GPU-b")])
+    for now in (0.0, 2.0):
+        accumulator.integrate([merged(busy(now, 1.0)), merged(busy(now, 1.0), id="GPU-b")])
     accumulator.events.add_report(("nvml", "fast"), ["GPU-a"], [Event(0, "xid_31")], 1_800_000_000.0)
     accumulator.forget("GPU-a")
     accumulator.forget("never seen")
@@ -174,10 +174,10 @@ def reference(points: list[MergedReading | None]) -> float:
 
 @given(STEPS)
 def test_integral_equals_the_reference(steps):
-    accumulator, points, taken, before = Accumulator(), [], 1000.0, 0.0
+    accumulator, points, now, before = Accumulator(), [], 1000.0, 0.0
     for step in steps:
-        taken += step.elapsed
-        point = None if step.value is None else power(taken, step.value, step.source, step.interval)
+        now += step.elapsed
+        point = None if step.value is None else power(now, step.value, step.source, step.interval)
         points.append(point)
         device = merged(*([] if point is None else [point]))
         accumulator.integrate([device])

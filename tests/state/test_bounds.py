@@ -109,8 +109,8 @@ class Node(FedNode):
 
     def put(self, source: str, report: Report | None, poll: Poll = POLLS[0], state: str = "ok") -> AcceptedAttempt:
         if state == "ok":
-            return self.take(source, report, poll)
-        return self.take(source, None, poll, PollResult("failed", "timeout", "x" * 9000))
+            return self.ingest(source, report, poll)
+        return self.ingest(source, None, poll, PollResult("failed", "timeout", "x" * 9000))
 
     def live_through(self, evil: Evil) -> AcceptedAttempt:
         """Poll the honest source as ever, and ingest the other source's next report."""
@@ -263,9 +263,9 @@ def test_invented_devices_never_displace_a_lost_one() -> None:
 
 def test_refused_devices_are_counted_and_logged_once() -> None:
     node = Node()
-    taken = node.live_through(Evil(devices=300, names="same"))
+    merged = node.live_through(Evil(devices=300, names="same"))
     assert node.refused() == 300 - bounds.MAX_DEVICES
-    assert ["300 reported devices" in problem.text for problem in taken.problems] == [True]
+    assert ["300 reported devices" in problem.text for problem in merged.problems] == [True]
     page = renderer.text_page(node.store.snapshot()).decode()
     assert f'telemetry_devices_refused{{source="evil"}} {300.0 - bounds.MAX_DEVICES}\n' in page
     assert 'telemetry_devices_refused{source="honest"} 0.0\n' in page

@@ -31,7 +31,7 @@ class Node(FedNode):
         self.store = self.new_store(history=self.history)
 
     def put(self, report=CARDS, result=OK, poll=FAST):
-        self.take("tool", report, poll, result)
+        self.ingest("tool", report, poll, result)
 
     def slots(self, count=1):
         for _ in range(count):

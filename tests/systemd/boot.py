@@ -76,7 +76,7 @@ class Checks:
             self.failed += 1
             print(f"FAIL {words}: {error or type(error).__name__}", flush=True)
 
-    def take(self, steps: Sequence[Callable[[Machine, Checks], None]], machine: Machine) -> None:
+    def run(self, steps: Sequence[Callable[[Machine, Checks], None]], machine: Machine) -> None:
         """Run each step; one that fails does not prevent the next."""
         for step in steps:
             with self.step(step.__name__):
@@ -185,9 +185,9 @@ def check_installation(machine: Machine, checks: Checks) -> None:
         assert json.loads(machine.shell("telemetry snapshot --format json"))["devices"]
         assert "ixsmi" in machine.shell("telemetry doctor || [ $? -eq 2 ]")
     with checks.check("the journal has no complaint of systemd about the unit"):
-        said = machine.shell("journalctl --boot _PID=1 --output=cat --no-pager -p warning")
-        assert "telemetry" not in said, said
-        assert "Couldn't stat device" not in said, said
+        complaints = machine.shell("journalctl --boot _PID=1 --output=cat --no-pager -p warning")
+        assert "telemetry" not in complaints, complaints
+        assert "Couldn't stat device" not in complaints, complaints
 
 
 def check_walls(machine: Machine, checks: Checks) -> None:
@@ -296,8 +296,8 @@ def check_end(machine: Machine, checks: Checks) -> None:
         assert machine.shell("ls --almost-all /opt") == ""
     with checks.check("the package installs over a configuration that fails, and says so"):
         machine.shell(f"echo 'no_such_key = 1' >> {CONFIGURATION}")
-        said = machine.run("dpkg", "--force-confold", "--install", f"{GIFTS}/package.deb")
-        assert "telemetry.service did not start" in said.stderr, said.stderr
+        done = machine.run("dpkg", "--force-confold", "--install", f"{GIFTS}/package.deb")
+        assert "telemetry.service did not start" in done.stderr, done.stderr
         assert (status(machine), machine.show("ActiveState")) == ("ii", "failed")
     with checks.check("purge leaves nothing: no user, no file, no trace in systemd"):
         machine.shell("dpkg --purge device-telemetry")
@@ -334,7 +334,7 @@ def run(package: Path, trees: Path, suite: str) -> int:
     """Boot, check, and print the result; return 1 if a check failed."""
     checks = Checks()
     with booted(trees, suite, lambda gifts: prepare(package, gifts)) as machine:
-        checks.take(STEPS, machine)
+        checks.run(STEPS, machine)
     return checks.result()
 
 

@@ -26,8 +26,8 @@ def check_image(machine: Machine, checks: Checks) -> None:
     machine.shell("useradd --home-dir /srv/other --gid users telemetry")
     hidden = "unshare --mount sh -c 'mount -t tmpfs none /run/systemd; exec {}'"
     with checks.check("in an image the service is enabled, and will find its group"):
-        said = machine.shell(hidden.format(INSTALL))
-        assert "skipped: starting the service: systemd does not run here" in said, said
+        output = machine.shell(hidden.format(INSTALL))
+        assert "skipped: starting the service: systemd does not run here" in output, output
         assert machine.shell("systemctl is-enabled telemetry").strip() == "enabled"
         machine.shell("getent group telemetry")
     with checks.check("--purge leaves an account that was there before"):
@@ -42,10 +42,10 @@ def check_installation(machine: Machine, checks: Checks) -> None:
     machine.shell(f"printf '#!/bin/sh\\necho \"$@\" > /srv/labelled' > {labeller}; chmod 755 {labeller}")
     with checks.check("the bundle installs without a network, and says what it found"):
         assert machine.shell("ls /sys/class/net").split() == ["lo"]
-        said = machine.shell(INSTALL)
-        assert "it answers at http://127.0.0.1:19820/metrics" in said, said
-        assert "found: 2 x iluvatar Iluvatar BI-V150" in said, said
-        assert "skipped:" not in said, said
+        output = machine.shell(INSTALL)
+        assert "it answers at http://127.0.0.1:19820/metrics" in output, output
+        assert "found: 2 x iluvatar Iluvatar BI-V150" in output, output
+        assert "skipped:" not in output, output
     with checks.check("where there is SELinux, what was installed gets its labels"):
         program = machine.shell("readlink --canonicalize /opt/device-telemetry/venv").strip()
         assert machine.shell("cat /srv/labelled").strip() == f"-R {program}"
@@ -56,8 +56,8 @@ def check_installation(machine: Machine, checks: Checks) -> None:
         assert machine.shell(f"stat --format %U /proc/{machine.show('MainPID')}") == "telemetry\n"
     with checks.check("a second run changes nothing and restarts nothing"):
         pid = machine.show("MainPID")
-        said = machine.shell(INSTALL)
-        assert "nothing was changed" in said, said
+        output = machine.shell(INSTALL)
+        assert "nothing was changed" in output, output
         assert machine.show("MainPID") == pid
     with checks.check("the command, its manual page and its completion are where they are looked for"):
         assert machine.shell("telemetry version").startswith("telemetry ")
@@ -72,8 +72,8 @@ def check_upgrade(machine: Machine, checks: Checks) -> None:
     # The same program counts as another one when its wheels differ.
     machine.shell("cd /srv/bundle && touch wheels/zz_extra-1-py3-none-any.whl && sha256sum wheels/*.whl > SHA256SUMS")
     with checks.check("an upgrade restarts the service and keeps the configuration"):
-        said = machine.shell(INSTALL)
-        assert "installed: telemetry" in said, said
+        output = machine.shell(INSTALL)
+        assert "installed: telemetry" in output, output
         assert restarted(machine, pid)
         assert machine.shell(f"tail -1 {CONFIGURATION}") == "# mine\n"
         assert len(machine.shell("ls /opt/device-telemetry").split()) == 2
@@ -86,8 +86,8 @@ def check_upgrade(machine: Machine, checks: Checks) -> None:
         machine.shell("systemctl start telemetry")
         pid = machine.show("MainPID")
         machine.shell("cd /srv/bundle && rm wheels/zz_extra* && sha256sum wheels/*.whl > SHA256SUMS")
-        said = machine.shell(INSTALL)
-        assert "found: 2 x iluvatar" in said, said
+        output = machine.shell(INSTALL)
+        assert "found: 2 x iluvatar" in output, output
         assert restarted(machine, pid)
         assert machine.fails("systemctl is-enabled telemetry")
         machine.shell("systemctl enable --now telemetry")
@@ -130,7 +130,7 @@ def run(bundle: Path, trees: Path, suite: str) -> int:
         machine.shell(f"ln -s {GIFTS}/ixsmi /usr/local/bin/ixsmi")
         machine.shell(f"mkdir /srv/bundle && tar --strip-components=1 -C /srv/bundle -xzf {GIFTS}/bundle.tar.gz")
         before = machine.shell(SEEN)
-        checks.take((check_image, check_installation, check_upgrade), machine)
+        checks.run((check_image, check_installation, check_upgrade), machine)
         check_end(machine, checks, before)
     return checks.result()
 

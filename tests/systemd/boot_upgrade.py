@@ -110,7 +110,7 @@ def run(old: Path, new: Path, trees: Path, suite: str) -> int:
     """Boot, check, and print the result; return 1 if a check failed."""
     checks = Checks()
     with booted(trees, suite, lambda gifts: prepare(old, new, gifts)) as machine:
-        checks.take((check_before, check_upgrade, check_way_back), machine)
+        checks.run((check_before, check_upgrade, check_way_back), machine)
     return checks.result()
 
 

@@ -20,12 +20,12 @@ def manager(request, tmp_path, monkeypatch):
         yield listener
 
 
-def heard(manager: socket.socket) -> list[str]:
+def received_lines(manager: socket.socket) -> list[str]:
     return manager.recv(4096).decode().split("\n")
 
 
 @pytest.mark.parametrize(
-    ("tell", "lines"),
+    ("notify_systemd", "lines"),
     [
         pytest.param(systemd.report_ready, ["READY=1", "STATUS=ready"], id="ready"),
         pytest.param(
@@ -42,15 +42,15 @@ def heard(manager: socket.socket) -> list[str]:
         pytest.param(lambda: systemd.notify("STATUS=\udcff"), ["STATUS=?"], id="what is no text is replaced"),
     ],
 )
-def test_each_message_has_the_lines_that_systemd_reads(manager, tell, lines):
-    assert tell() is True
-    assert heard(manager) == lines
+def test_each_message_has_the_lines_that_systemd_reads(manager, notify_systemd, lines):
+    assert notify_systemd() is True
+    assert received_lines(manager) == lines
 
 
 def test_reloading_carries_the_monotonic_time_of_now(manager):
     before = time.monotonic()
     assert systemd.report_reloading() is True
-    first, second = heard(manager)
+    first, second = received_lines(manager)
     assert first == "RELOADING=1"
     name, _, microseconds = second.partition("=")
     assert name == "MONOTONIC_USEC"

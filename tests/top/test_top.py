@@ -300,17 +300,17 @@ class _Silent:
 
     def __enter__(self):
         self._listener = socket.create_server(("0.0.0.0", 0), backlog=512)
-        self._taken = []
-        threading.Thread(target=self._take, daemon=True).start()
+        self._connections = []
+        threading.Thread(target=self._accept_all, daemon=True).start()
         return self._listener.getsockname()[1]
 
-    def _take(self):
+    def _accept_all(self):
         with contextlib.suppress(OSError):  # closed
             while True:
-                self._taken.append(self._listener.accept()[0])
+                self._connections.append(self._listener.accept()[0])
 
     def __exit__(self, *_):
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        for connection in self._taken:
+        for connection in self._connections:
             connection.close()

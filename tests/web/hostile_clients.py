@@ -67,8 +67,8 @@ async def attack(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, mod
 async def client(port: int, mode: str, source: str) -> None:
     while True:
         with contextlib.suppress(OSError):  # the server hangs up on such clients
-            place = {"local_addr": (source, 0), "limit": 1024}
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, **place)
+            options = {"local_addr": (source, 0), "limit": 1024}
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, **options)
             try:
                 await attack(reader, writer, mode)
             finally:

@@ -139,11 +139,11 @@ def test_at_a_low_hard_limit_descriptors_stay_free_for_the_readers() -> None:
 
 def test_without_any_descriptor_left_it_neither_dies_nor_spins() -> None:
     with served() as server, contextlib.ExitStack() as clients:
-        taken = server.descriptors()
-        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (taken + 2, 20000))
+        in_use = server.descriptors()
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (in_use + 2, 20000))
         for _ in range(10):
             clients.enter_context(connect(server.port))
-        until(lambda: server.descriptors() >= taken + 1, "the limit")
+        until(lambda: server.descriptors() >= in_use + 1, "the limit")
         before = server.cpu_seconds()
         time.sleep(1.0)
         assert server.cpu_seconds() - before < 0.5

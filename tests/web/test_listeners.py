@@ -65,11 +65,11 @@ def start_error(*listen: str) -> str:
 def test_a_taken_port_is_told_and_nothing_stays_open() -> None:
     free = free_port()
     with socket.create_server(("127.0.0.1", 0)) as other:
-        taken = other.getsockname()[1]
-        message = start_error(f"127.0.0.1:{free}", f"127.0.0.1:{taken}")
+        port_in_use = other.getsockname()[1]
+        message = start_error(f"127.0.0.1:{free}", f"127.0.0.1:{port_in_use}")
     name = Path("/proc/self/comm").read_text().strip()
     assert message == (
-        f"cannot listen on 127.0.0.1:{taken}: port {taken} is already in use by {name} (process {os.getpid()}); "
+        f"cannot listen on 127.0.0.1:{port_in_use}: port {port_in_use} is already in use by {name} (process {os.getpid()}); "
         "stop it or set another listen_address"
     )
     with pytest.raises(ConnectionRefusedError):

@@ -175,15 +175,15 @@ def test_of_all_ciphers_only_those_with_forward_secrecy_and_authentication_are_t
 ) -> None:
     every = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     every.set_ciphers("ALL:COMPLEMENTOFALL:@SECLEVEL=0")
-    taken = set()
+    accepted = set()
     with running_server(config_file=web_file(pki.tls_section())) as running:
         for name in (cipher["name"] for cipher in every.get_ciphers() if cipher["protocol"] != "TLSv1.3"):
             context = pki.trusting()
             context.maximum_version = ssl.TLSVersion.TLSv1_2
             context.set_ciphers(f"{name}:@SECLEVEL=0")
             with contextlib.suppress(OSError), tls_client(running.port, context):  # refused, as most are to be
-                taken.add(name)
-    assert taken == {
+                accepted.add(name)
+    assert accepted == {
         "ECDHE-ECDSA-AES128-GCM-SHA256",
         "ECDHE-ECDSA-AES256-GCM-SHA384",
         "ECDHE-ECDSA-CHACHA20-POLY1305",

@@ -136,7 +136,7 @@ def _silent(whole: Report, left: Report, kind: str) -> Iterator[str]:
         if position not in origins:
             yield f"{_name(device)}: gone"
             continue
-        now = _known(left, origins.index(position))
+        now = _reading_keys(left, origins.index(position))
         for metric, label in _numbers(whole, position):
             if (metric, label) not in now and not any(key[0] == metric and not key[1] for key in now):
                 yield f"{_name(device)}: {metric}{{{label}}} gone"
@@ -177,7 +177,7 @@ def _numbers(report: Report, position: int) -> dict[Key, float]:
     }
 
 
-def _known(report: Report, position: int) -> set[Key]:
+def _reading_keys(report: Report, position: int) -> set[Key]:
     return {(item.metric, item.label) for item in report.readings if item.device == position}
 
 

@@ -64,10 +64,10 @@ def test_a_misspelt_field_is_found(word: str) -> None:
 
 
 def conforms(text: str, kubernetes: str) -> tuple[int, str]:
-    place = "{{.ResourceKind}}{{.KindSuffix}}.json"
+    file_pattern = "{{.ResourceKind}}{{.KindSuffix}}.json"
     command = ["kubeconform", "-strict", "-summary", "-kubernetes-version", kubernetes.removeprefix("v")]
     for folder in (SCHEMAS / kubernetes, SCHEMAS):
-        command += ["-schema-location", f"{folder}/{place}"]
+        command += ["-schema-location", f"{folder}/{file_pattern}"]
     done = subprocess.run([*command, "-"], input=text, capture_output=True, text=True, timeout=60)
     return done.returncode, done.stdout + done.stderr
 

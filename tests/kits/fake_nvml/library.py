@@ -58,7 +58,7 @@ class FakeNvml:
         self.profile = load_profile(profile) if isinstance(profile, str) else profile
         folder.mkdir(parents=True, exist_ok=True)
         self.tally = Tally(folder / "calls")
-        self._told: dict[Key, str] = {}
+        self._changed_answers: dict[Key, str] = {}
         self._rules: list[tuple[str, str]] = []
         self._events: list[str] = []
         self._costs: Mapping[str, int] = {}
@@ -93,34 +93,34 @@ class FakeNvml:
         self._write()
         self.install()
 
-    def tell(self, where: Where, call: str, *answer: object) -> None:
-        """What a call answers from now on: `tell(0, "nvmlDeviceGetClockInfo.1", 1980)`, `tell(0, "nvmlDeviceGetEccMode", 1, 0)`."""
-        self._told[_key(where, call)] = " ".join(str(word) for word in answer)
+    def set_answer(self, where: Where, call: str, *answer: object) -> None:
+        """What a call answers from now on: `set_answer(0, "nvmlDeviceGetClockInfo.1", 1980)`, `set_answer(0, "nvmlDeviceGetEccMode", 1, 0)`."""
+        self._changed_answers[_key(where, call)] = " ".join(str(word) for word in answer)
         self._write()
 
     def refuse(self, where: Where, call: str, code: int = NOT_SUPPORTED) -> None:
         """Let a call return this error from now on."""
-        self.tell(where, call, f"!{code}")
+        self.set_answer(where, call, f"!{code}")
 
     def field(self, where: Where, number: int, value: float, *, kind: str = "uint", scope: int = 0) -> None:
         """Set a field of nvmlDeviceGetFieldValues; kinds: double uint ulong ullong llong int ushort."""
-        self.tell(where, _field(number, scope), field_text(kind, value))
+        self.set_answer(where, _field(number, scope), field_text(kind, value))
 
     def refuse_field(self, where: Where, number: int, code: int = NOT_SUPPORTED, *, scope: int = 0) -> None:
         """Let one field return this error; the call as a whole succeeds."""
-        self.tell(where, _field(number, scope), f"!{code}")
+        self.set_answer(where, _field(number, scope), f"!{code}")
 
     def memory(self, where: Where, *, total: int, used: int, reserved: int = 0) -> None:
         """Set the device's memory in bytes for both calls; the older call counts reserved memory as used."""
         free = total - used - reserved
-        self._told[_key(where, "nvmlDeviceGetMemoryInfo")] = f"{total} {free} {used + reserved}"
-        self._told[_key(where, "nvmlDeviceGetMemoryInfo_v2")] = f"{total} {reserved} {free} {used}"
+        self._changed_answers[_key(where, "nvmlDeviceGetMemoryInfo")] = f"{total} {free} {used + reserved}"
+        self._changed_answers[_key(where, "nvmlDeviceGetMemoryInfo_v2")] = f"{total} {reserved} {free} {used}"
         self._write()
 
     def processes(self, where: Where, processes: Sequence[Process], kind: str = "Compute") -> None:
         """Set the processes on a device; kinds: Compute, Graphics, MPSCompute."""
         words = (process_text(p.pid, p.memory_bytes, p.gpu_instance, p.compute_instance) for p in processes)
-        self.tell(where, f"nvmlDeviceGet{kind}RunningProcesses", *words)
+        self.set_answer(where, f"nvmlDeviceGet{kind}RunningProcesses", *words)
 
     def cost(self, card: str) -> None:
         """Let calls and fields take as much CPU as the driver of this card: `h200` or `rtx4090`, see costs.toml."""
@@ -206,11 +206,11 @@ class FakeNvml:
         gpu, _, mig = str(where).partition("/")
         key = Key(NODE, f"migs.{gpu}") if mig else Key(NODE, "gpus")
         present = change([int(word) for word in self._answers().get(key, "").split()], int(mig or gpu))
-        self._told[key] = " ".join(map(str, present))
+        self._changed_answers[key] = " ".join(map(str, present))
         self._write()
 
     def _answers(self) -> dict[Key, str]:
-        return {**self._from_profile, **self._told}
+        return {**self._from_profile, **self._changed_answers}
 
     def _write(self) -> None:
         lines = {str(key): text for key, text in self._answers().items()}

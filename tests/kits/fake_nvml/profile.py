@@ -47,11 +47,11 @@ _MEASURING_US = {"nvmlDeviceGetPcieThroughput": 20_000}
 class Key:
     """The key of an answer: a device, and the call with its selectors."""
 
-    place: str
+    device: str
     call: str
 
     def __str__(self) -> str:
-        return f"{self.place}.{self.call}"
+        return f"{self.device}.{self.call}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +100,13 @@ class Profile:
 
     def _gpu(self, number: int, bus: str, version: tuple[int, ...]) -> dict[Key, str]:
         table = self.document["gpu"]
-        place = f"gpu.{number}"
+        device = f"gpu.{number}"
         names = {"n": number, "bus": bus}
         migs = self.document.get("mig", [])
         answers = {Key("node", f"migs.{number}"): " ".join(map(str, range(len(migs))))}
         texts = {"nvmlDeviceGetPciInfo_v3": pci_text(bus, table["pci"]), "nvmlDeviceGetMinorNumber": str(number)}
         texts |= readings(table, names) | reason_fields(table, version) | smoothing_fields(table, version)
-        answers |= {Key(place, call): self._moving(call, text) for call, text in texts.items()}
+        answers |= {Key(device, call): self._moving(call, text) for call, text in texts.items()}
         for index, mig in enumerate(migs):
             found = readings(mig, names | {"m": index})
             answers |= {Key(f"mig.{number}.{index}", call): text for call, text in found.items()}

@@ -101,7 +101,7 @@ class StandIn(ModuleType):
         return ctypes.c_void_p(handle.value + index + 1)
 
     def nvmlDeviceGetPciInfo(self, handle: Any) -> SimpleNamespace:
-        return SimpleNamespace(busId=self._bus_id(self._place(handle)))
+        return SimpleNamespace(busId=self._bus_id(self._device_key(handle)))
 
     def nvmlDeviceGetMemoryInfo(self, handle: Any, version: int | None = None) -> Any:
         return self._call(f"nvmlDeviceGetMemoryInfo{'_v2' if version else ''}", handle)
@@ -110,11 +110,11 @@ class StandIn(ModuleType):
         return [self._call("nvmlDeviceGetMemoryAffinity", handle)]
 
     def nvmlDeviceGetFieldValues(self, handle: Any, ids: Sequence[tuple[int, int]]) -> bytes:
-        device = self._place(handle)
+        device = self._device_key(handle)
         return b"".join(self._field(device, number, scope) for number, scope in ids)
 
     def nvmlDeviceGetProcessUtilization(self, handle: Any, since: int) -> list[SimpleNamespace]:
-        words = self._words(f"{self._place(handle)}.nvmlDeviceGetProcessUtilization")
+        words = self._words(f"{self._device_key(handle)}.nvmlDeviceGetProcessUtilization")
         found = (word.split(":") for word in words)
         return [SimpleNamespace(pid=int(pid), smUtil=int(percent), timeStamp=since + 1) for pid, percent, *_ in found]
 
@@ -122,7 +122,7 @@ class StandIn(ModuleType):
         """Answer any call whose result is numbers, a text or a list of processes."""
         self._look_up(name)
         handle, *selectors = arguments or (None,)
-        key = ".".join([self._place(handle), name.replace("TemperatureV", "Temperature"), *map(str, selectors)])
+        key = ".".join([self._device_key(handle), name.replace("TemperatureV", "Temperature"), *map(str, selectors)])
         words = self._words(key)
         if "RunningProcesses" in name:
             return [_process(word) for word in words]
@@ -148,7 +148,7 @@ class StandIn(ModuleType):
         if gpu in self.lost:
             raise NVMLError(_GPU_IS_LOST)
 
-    def _place(self, handle: Any) -> str:
+    def _device_key(self, handle: Any) -> str:
         if handle is None:
             return "node"
         gpu, part = divmod(handle.value - 1, _PLACES_OF_GPU)
@@ -156,7 +156,7 @@ class StandIn(ModuleType):
         return f"mig.{gpu}.{part - 1}" if part else f"gpu.{gpu}"
 
     def _migs(self, handle: Any) -> list[str]:
-        return self._words(f"node.migs.{self._place(handle).split('.')[1]}")
+        return self._words(f"node.migs.{self._device_key(handle).split('.')[1]}")
 
     def _bus_id(self, device: str) -> str:
         domain, bus, device, *_ = map(int, self._words(f"{device}.nvmlDeviceGetPciInfo_v3"))

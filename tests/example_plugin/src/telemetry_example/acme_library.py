@@ -46,16 +46,16 @@ def parse(capture: Capture) -> Report:
         return failed("not_understood", "cards", text)
     if not cards.data:
         return Report("no_devices")
-    known = [card for card in cards.data if isinstance(card, dict)]
-    if len(known) < len(cards.data):
+    objects = [card for card in cards.data if isinstance(card, dict)]
+    if len(objects) < len(cards.data):
         return failed("not_understood", "cards", "one of the cards is no object")
     version = answers["version"].data if "version" in answers else None
     facts = (("library_version", version),) if isinstance(version, str) and version.strip() else ()
-    return replace(_report(known), facts=facts)
+    return replace(_report(objects), facts=facts)
 
 
 def _report(cards: list[dict[str, Plain]]) -> Report:
-    readings = tuple(reading for place, card in enumerate(cards) for reading in _readings(place, card))
+    readings = tuple(reading for position, card in enumerate(cards) for reading in _readings(position, card))
     keys = dict.fromkeys(key for card in cards for key in card)
     return Report(
         devices=tuple(_device(card) for card in cards),
@@ -76,9 +76,9 @@ def _device(card: dict[str, Plain]) -> Device:
     )
 
 
-def _readings(place: int, card: dict[str, Plain]) -> list[Reading]:
+def _readings(position: int, card: dict[str, Plain]) -> list[Reading]:
     return [
-        Reading(place, row.metric, in_range(METRICS[row.metric], _value(card.get(key), row.divisor)), row.label)
+        Reading(position, row.metric, in_range(METRICS[row.metric], _value(card.get(key), row.divisor)), row.label)
         for key, row in FIELDS.items()
     ]
 

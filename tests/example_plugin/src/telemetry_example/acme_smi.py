@@ -81,7 +81,7 @@ def parse(capture: Capture) -> Report:
     if output and output.status:
         listing.problems.append(Problem("exit status", f"exit status {output.status} despite output"))
     devices = tuple(_device(card, listing) for card in listing.cards)
-    readings = tuple(item for place, card in enumerate(listing.cards) for item in _readings(place, card, listing))
+    readings = tuple(item for position, card in enumerate(listing.cards) for item in _readings(position, card, listing))
     return Report(
         devices=devices,
         readings=readings,
@@ -133,12 +133,12 @@ def _device(card: _Card, listing: _Listing) -> Device:
     )
 
 
-def _readings(place: int, card: _Card, listing: _Listing) -> list[Reading]:
+def _readings(position: int, card: _Card, listing: _Listing) -> list[Reading]:
     """A reading for each row of FIELDS; a line that the table does not contain is reported, not dropped."""
     for key in card.values:
         if key not in FIELDS and key not in IDENTITY:
             listing.unknown[quote(key)] = None
-    return [Reading(place, row.metric, _value(card, key, row, listing), row.label) for key, row in FIELDS.items()]
+    return [Reading(position, row.metric, _value(card, key, row, listing), row.label) for key, row in FIELDS.items()]
 
 
 def _value(card: _Card, key: str, row: Field, listing: _Listing) -> Value:

@@ -43,8 +43,8 @@ class AcmeReader:
         library = self._library
         if library is None:
             raise OSError("read before open")
-        known: Mapping[str, Callable[[ctypes.CDLL], Plain | CallError]] = {"version": _version, "cards": _cards}
-        return {call: known[call](library) for call in calls if call in known}
+        functions: Mapping[str, Callable[[ctypes.CDLL], Plain | CallError]] = {"version": _version, "cards": _cards}
+        return {call: functions[call](library) for call in calls if call in functions}
 
     def close(self) -> None:
         """Disconnect, so that the driver can be stopped."""
