@@ -27,7 +27,7 @@ ROUND = Round(0.02, Memory(30.0, 45.0, 33.0), (0.001, 0.002, 0.009), 1500, 13_00
         (("--against", "old=/nowhere"), "expected NAME=PATH of a checkout"),
     ],
 )
-def test_it_refuses_what_it_does_not_know(
+def test_unknown_arguments_are_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["bench.py", *arguments])
@@ -39,7 +39,7 @@ def test_it_refuses_what_it_does_not_know(
 MARKED = "before\n<!-- make bench: begin -->\n{}\n<!-- make bench: end -->\nafter\n"
 
 
-def test_the_tables_go_between_the_marks_of_a_page(tmp_path: Path) -> None:
+def test_tables_are_written_between_the_markers_of_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(MARKED.format("old"))
     bench.write_between_marks(page, "new")
@@ -64,13 +64,13 @@ def test_a_short_bench_of_the_commands_fills_a_page(tmp_path: Path) -> None:
     assert "nvitop" not in text, "no goal of a part that was not measured"
 
 
-def test_a_program_that_does_not_serve_is_named_with_its_last_words() -> None:
+def test_program_that_does_not_start_is_reported_with_its_last_output() -> None:
     dies = Contestant("a stone", (sys.executable, "-c", "raise SystemExit('no page here')"), free_port(), b"watts")
     with pytest.raises(NotServingError, match=r"a stone was not measured.*no page here"), running(dies):
         pass
 
 
-def test_the_middle_of_the_rounds_and_the_99th_percentile_of_all_scrapes() -> None:
+def test_report_has_the_median_of_rounds_and_the_99th_percentile_of_scrapes() -> None:
     rounds = [replace(ROUND, cpu=cpu, latencies=(cpu,) * 50) for cpu in (0.03, 0.01, 0.02)]
     found = spread(measured.CPU, rounds)
     assert found is not None

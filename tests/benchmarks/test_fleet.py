@@ -65,7 +65,7 @@ def test_every_node_is_a_target_of_its_own(targets: list[str]) -> None:
     assert [b'vendor="ascend"' in page for page in pages] == [False, True] * (NODES // 2)
 
 
-def test_pages_keep_the_rules(targets: list[str]) -> None:
+def test_pages_have_valid_syntax_in_each_format(targets: list[str]) -> None:
     """As pages of the daemon do, in both syntaxes, compressed or not."""
     assert [complaints(fetch(target)) for target in targets] == [[]] * NODES
     page = fetch(targets[0], Accept=OPENMETRICS, **{"Accept-Encoding": "gzip"})
@@ -89,7 +89,7 @@ def test_pages_change_and_counters_go_up(targets: list[str]) -> None:
 
 
 @pytest.mark.needs("promtool")
-def test_what_lies_on_disk_is_counted(tmp_path: Path) -> None:
+def test_size_on_disk_is_measured(tmp_path: Path) -> None:
     """Real blocks hold each sample of a node once; longer time means fewer bytes for each."""
     short, long = (prometheus_disk(("1xamd",), pages, tmp_path / str(pages)) for pages in (2, 20))
     # A few series have their first sample on the second page only. The host's load is real: two pages within one tick of

@@ -13,7 +13,7 @@ from kits.fake_nvml.library import FakeNvml
 pytestmark = pytest.mark.needs("cc")
 
 
-def test_it_measures_calls_and_fields_and_names_no_machine(tmp_path: Path) -> None:
+def test_calls_and_fields_are_measured_without_machine_names(tmp_path: Path) -> None:
     fake, document = FakeNvml(tmp_path / "nvml", "h200"), tmp_path / "cost.json"
     fake.cost("h200")
     line = [sys.executable, ROOT / "benchmarks/nvml_cost.py", "--seconds", "0.5", "--rounds", "3", "--json", document]
@@ -31,7 +31,7 @@ def test_it_measures_calls_and_fields_and_names_no_machine(tmp_path: Path) -> No
     assert not [text for text in ("GPU-", "16544240387", "0000:19", "61044") if text in written]
 
 
-def test_without_a_driver_it_says_so(tmp_path: Path) -> None:
+def test_missing_driver_is_reported(tmp_path: Path) -> None:
     line = [sys.executable, ROOT / "benchmarks/nvml_cost.py", "--json", tmp_path / "cost.json"]
     done = subprocess.run(line, env={"LD_LIBRARY_PATH": str(tmp_path)}, capture_output=True, text=True)
     assert done.returncode == 1

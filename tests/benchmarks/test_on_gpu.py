@@ -15,7 +15,7 @@ XML = """<nvidia_smi_log><gpu id="00000000:1B:00.0"><fb_memory_usage><total>8155
 <temperature><gpu_temp>54 C</gpu_temp><memory_temp>N/A</memory_temp></temperature></gpu></nvidia_smi_log>"""
 
 
-def test_all_parts_leave_their_results(tmp_path: Path) -> None:
+def test_each_part_writes_its_results(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path / "nvml", load_profile("h100").with_gpus(1).busy())
     fake.cost("h200")
     tool = tmp_path / "bin" / "nvidia-smi"

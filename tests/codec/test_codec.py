@@ -64,7 +64,7 @@ def through_text(plain: Any) -> Any:
 
 
 @given(strategies.captures)
-def test_a_capture_survives_as_one_line_of_ascii(capture: Capture) -> None:
+def test_capture_survives_a_round_trip_as_one_ascii_line(capture: Capture) -> None:
     line = codec.encode_line(codec.capture_to_plain(capture))
     assert line.isascii()
     assert "\n" not in line
@@ -78,13 +78,13 @@ def test_a_capture_survives_as_one_line_of_ascii(capture: Capture) -> None:
     [(Report, strategies.reports), (Poll, strategies.polls), (codec.DescribedParser, strategies.parsers)],
     ids=["report", "poll", "parser"],
 )
-def test_other_types_survive_as_a_line_of_text(kind: Any, values: st.SearchStrategy[Any], data: st.DataObject) -> None:
+def test_other_types_survive_a_round_trip(kind: Any, values: st.SearchStrategy[Any], data: st.DataObject) -> None:
     value = data.draw(values)
     assert from_plain(kind, through_text(to_plain(kind, value))) == value
 
 
 @given(strategies.plain_data)
-def test_no_plain_data_makes_a_decoder_raise_anything_but_its_own_error(plain: Any) -> None:
+def test_decoder_raises_only_its_own_error(plain: Any) -> None:
     for decode in (codec.capture_from_plain, partial(from_plain, Report), partial(from_plain, codec.DescribedParser)):
         with pytest.raises(codec.CodecError):
             decode(plain)
@@ -155,7 +155,7 @@ SPOILED: tuple[tuple[Any, Callable[[Any], Any], str], ...] = (
 )  # fmt: skip
 
 
-def test_what_is_wrong_is_named_with_its_place() -> None:
+def test_errors_name_the_position() -> None:
     for value, spoil, error in SPOILED:
         encode, decode = partial(to_plain, type(value)), partial(from_plain, type(value))
         if value is CAPTURE:
@@ -181,13 +181,13 @@ def test_a_line_that_is_not_json_is_refused() -> None:
             codec.decode_line(line)
 
 
-def test_what_is_not_plain_has_no_line() -> None:
+def test_data_other_than_json_is_not_encoded() -> None:
     for plain in (math.nan, [math.inf], {"a": b"x"}, {(1, 2): 3}, object()):
         with pytest.raises(codec.CodecError, match="not JSON data"):
             codec.encode_line(plain)
 
 
-def test_the_recorded_form_is_the_documented_one() -> None:
+def test_recorded_line_has_the_documented_form() -> None:
     """The exact text of a recording: files on disk depend on it."""
     capture = Capture("acme", "all", Library("acme", ("power",)), (Output("power", status=0, data={"watts": 1.5}),))
     assert codec.encode_line(codec.capture_to_plain(capture)) == (
@@ -198,7 +198,7 @@ def test_the_recorded_form_is_the_documented_one() -> None:
     )
 
 
-def test_what_a_worker_writes_by_hand_is_the_form_of_the_model() -> None:
+def test_answers_written_by_workers_match_the_model() -> None:
     """A worker has no model; the daemon reads its answers with it."""
     outputs = (Output("/sys/a", text="7\n", status=0), Output("fast", stderr="lost", status=15, data={"a": [1, None]}))
     by_hand = [
@@ -219,14 +219,14 @@ def test_what_a_worker_writes_by_hand_is_the_form_of_the_model() -> None:
     ) == worker_wire.Answer(8, 0.5, fault, None)
 
 
-def test_an_answer_that_is_too_long_is_the_fault_that_it_is() -> None:
+def test_too_long_answer_is_a_failure_with_its_reason() -> None:
     found = worker_wire.answer_in(worker_answer.answer_line(7, 0.5, None, "x" * worker_answer.LIMIT_BYTES))
     assert (found.id, found.result) == (7, None)
     assert found.error is not None
     assert found.error.reason == "too_much_output"
 
 
-def test_what_our_own_code_read_is_taken_as_it_is() -> None:
+def test_trusted_result_equals_the_checked_result() -> None:
     """And as if it were checked; what another version of ours may write is refused, not half understood."""
     data = {"gpus": [{"calls": {"Temperature.0": 41, "Name": None}, "gpm": [0.5, True]}]}
     result = through_text(worker_answer.read_result([worker_answer.output("fast", status=0, data=data)]))

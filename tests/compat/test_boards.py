@@ -121,7 +121,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfiguredP
 
 
 @pytest.mark.parametrize("name", EMPTY)
-def test_each_query_answers_or_is_listed(name: str, prometheus: ConfiguredPrometheus) -> None:
+def test_each_query_has_an_answer_or_is_listed_as_empty(name: str, prometheus: ConfiguredPrometheus) -> None:
     asked = queries(board(name), prometheus, GIVEN.get(name, {}))
     assert asked
     listed = " ".join(EMPTY[name].values()).split()
@@ -154,7 +154,7 @@ def test_autoscalers_and_alerts_are_answered(query: str, prometheus: ConfiguredP
     assert prometheus.query(query)[1] != []
 
 
-def test_board_with_new_names_is_answered(prometheus: ConfiguredPrometheus) -> None:
+def test_dashboard_with_the_names_of_4_9_is_answered(prometheus: ConfiguredPrometheus) -> None:
     """Each query of board 12239, with the names of 4.9, is answered from the page of that version."""
     names = {f"DCGM_FI_{old}": f"DCGM_FI_{new}" for old, new, _ in dcgm.DEFAULT_RENAMES}
     asked = [

@@ -120,7 +120,7 @@ def test_pages_of_another_version_and_of_partitions(assert_golden: Callable[[Pat
 
 
 @pytest.mark.needs("promtool")
-def test_promtool_objects_to_names_only() -> None:
+def test_promtool_rejects_only_names() -> None:
     text = "".join(page(name, snapshot_of(own_node(name, 2))) for name in EXPORTERS)
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
     complaints = [line for line in done.stderr.splitlines() if not any(words in line for words in OF_NAMES)]
@@ -164,7 +164,7 @@ def snapshots_of_a_course() -> tuple[Snapshot, ...]:
 
 
 @pytest.mark.parametrize("name", EXPORTERS)
-def test_kept_layout_renders_the_same_page(name: str) -> None:
+def test_cached_layout_renders_the_same_page(name: str) -> None:
     renderer, course = CompatRenderer(load_table(name), NODE, all_vendors=True), snapshots_of_a_course()
     gone = replace(course[2], devices=tuple(replace(device, up=False) for device in course[2].devices))
     for snapshot in (*course, gone, course[3], without(course[3], 0, "power_watts"), course[3]):

@@ -13,7 +13,7 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.terminal import exits
 
 
-def test_the_child_gives_what_loading_here_gives(bench: Workbench) -> None:
+def test_child_returns_the_same_configuration_as_this_process(bench: Workbench) -> None:
     inputs = bench.inputs(
         FULL_FILE,
         {"TELEMETRY_LOG_FORMAT": "text", "PATH": "/nowhere", "SECRET": "x"},
@@ -25,7 +25,7 @@ def test_the_child_gives_what_loading_here_gives(bench: Workbench) -> None:
         load_in_child(bench.inputs("[sources.cnmon]"))
 
 
-def test_the_child_reports_the_errors_that_loading_here_reports(bench: Workbench) -> None:
+def test_child_reports_the_same_errors_as_this_process(bench: Workbench) -> None:
     text = '[log]\nlevel = "größer"\nx = 1\n'
     inputs = bench.inputs(text, {"TELEMETRY_X": "\udcff", "TELEMETRY_STATE_DIRECTORY": "\udcff"})
     with pytest.raises(ConfigError) as here:
@@ -77,7 +77,7 @@ time.sleep(60)
 """
 
 
-def test_a_child_that_does_not_answer_is_ended(tmp_path: Path) -> None:
+def test_child_that_does_not_answer_is_killed(tmp_path: Path) -> None:
     noted = tmp_path / "pid"
     for deadline in (0.5, 5.0, 50.0):  # until the machine was quick enough to start it
         with pytest.raises(ConfigError, match=f"no answer within {deadline:g} s") as caught:

@@ -32,7 +32,7 @@ ADDRESS_FORMS = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
          'telemetry.toml: line 1: log."a\\nb": no such setting; known: format, level'),
     ],
 )  # fmt: skip
-def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, text: str, complaint: str) -> None:
+def test_unknown_key_gets_a_suggestion(bench: Workbench, text: str, complaint: str) -> None:
     assert bench.complaints(text) == [complaint]
 
 
@@ -120,7 +120,7 @@ def test_errors_come_in_the_order_of_their_lines_and_many_or_long_ones_are_cut_s
     assert len(complaint) < 200
 
 
-def test_a_long_list_of_names_is_not_reported(bench: Workbench) -> None:
+def test_long_list_of_known_names_is_left_out_of_the_error(bench: Workbench) -> None:
     many = tuple(f"tool-{number}" for number in range(21))
     assert bench.complaints("[sources.xyz]", known_sources=many) == [
         "telemetry.toml: line 1: sources.xyz: no such source"
@@ -164,7 +164,7 @@ def test_a_file_that_is_no_toml_is_refused_in_one_line(bench: Workbench, content
         (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
     ],
 )
-def test_what_is_no_file_is_refused(bench: Workbench, plant: Callable[[Path], object], complaint: str) -> None:
+def test_irregular_file_is_refused(bench: Workbench, plant: Callable[[Path], object], complaint: str) -> None:
     plant(bench.file)
     assert bench.complaints() == [f"telemetry.toml: cannot be read: {complaint}"]
 

@@ -34,7 +34,7 @@ FILE = '[log]\nlevel = "warning"\n[sources.nvml]\nmode = "always"\ninterval = 9\
         (FILE, {"LOG_LEVEL": "error", "telemetry_log_level": "error"}, {}, "warning"),
     ],
 )
-def test_flags_beat_variables_beat_the_file_beats_the_default(
+def test_precedence_is_flag_variable_file_default(
     bench: Workbench, text: str | None, environment: dict[str, str], overrides: dict[str, object], level: str
 ) -> None:
     assert bench.settings(text, environment, overrides).log.level == level
@@ -44,7 +44,7 @@ def test_flags_beat_variables_beat_the_file_beats_the_default(
     ("by_flag", "by_variable", "expected"),
     [("one", "two", "one"), (None, "two", "two"), (None, None, "default"), ("one", None, "one"), (None, "", "default")],
 )
-def test_the_file_is_the_flags_or_the_variables_or_the_default_one(
+def test_file_is_chosen_by_flag_then_variable_then_default(
     tmp_path: Path, by_flag: str | None, by_variable: str | None, expected: str
 ) -> None:
     for name in ("one", "two", "default"):
@@ -78,7 +78,7 @@ def test_the_file_is_the_flags_or_the_variables_or_the_default_one(
          Settings(sources={"mthreads-gmi": SourceSettings(wake_suspended=True)})),
     ],
 )  # fmt: skip
-def test_a_variable_sets_what_its_name_says(bench: Workbench, variable: str, text: str, expected: Settings) -> None:
+def test_variable_sets_the_setting_of_its_name(bench: Workbench, variable: str, text: str, expected: Settings) -> None:
     assert bench.settings(environment={variable: text}) == expected
 
 
@@ -123,7 +123,7 @@ def test_flags_take_texts_lists_and_relative_paths(
     assert settings.export.textfile.interval == 5.0
 
 
-def test_an_empty_flag_takes_a_setting_of_the_file_back(bench: Workbench) -> None:
+def test_empty_flag_resets_a_setting_of_the_file(bench: Workbench) -> None:
     settings = bench.settings('[web]\nconfig_file = "/w.yml"\n', overrides={"web.config_file": ""})
     assert settings.web.config_file == ""
 
@@ -181,7 +181,7 @@ def test_the_path_of_the_page_may_be_chosen(bench: Workbench, path: str) -> None
 
 
 @pytest.mark.parametrize("text", [None, "", "# nothing\n", "[log]\n[web]\n[sources]\n[export.textfile]\n"])
-def test_what_is_not_said_has_its_default(bench: Workbench, text: str | None) -> None:
+def test_missing_setting_has_its_default(bench: Workbench, text: str | None) -> None:
     assert bench.settings(text) == Settings()
 
 
@@ -196,5 +196,5 @@ def test_what_is_not_said_has_its_default(bench: Workbench, text: str | None) ->
         "unix:/run/telemetry/web.sock",
     ],
 )
-def test_one_address_may_stand_without_a_list(bench: Workbench, address: str) -> None:
+def test_single_address_needs_no_list(bench: Workbench, address: str) -> None:
     assert bench.settings(f'[web]\nlisten_address = "{address}"\n').web.listen_address == (address,)

@@ -36,11 +36,11 @@ def test_the_default_files_examples_are_valid(bench: Workbench) -> None:
 
 
 @pytest.mark.parametrize("settings", [Settings(), FULL])
-def test_settings_in_force_are_shown_as_a_file_that_gives_them_again(bench: Workbench, settings: Settings) -> None:
+def test_printed_settings_load_to_the_same_settings(bench: Workbench, settings: Settings) -> None:
     assert bench.settings(effective_toml(settings)) == settings
 
 
-def test_settings_in_force_report_what_was_not_set_by_the_file(bench: Workbench) -> None:
+def test_printed_settings_mark_those_from_elsewhere(bench: Workbench) -> None:
     environment = {"TELEMETRY_SOURCES_NVML_MODE": "never", "TELEMETRY_EXPECT_DEVICES": "amd=4"}
     loaded = bench.loaded('[log]\nlevel = "error"\n', environment, {"log.format": "json"})
     text = effective_toml(loaded.settings, loaded.origins)

@@ -34,7 +34,7 @@ pytestmark = [
 @pytest.mark.parametrize(
     ("kind", "seconds"), [("prometheus", 2 * CUT_SECONDS), ("prometheus", 5 * CUT_SECONDS), ("vmagent", 30)]
 )
-def test_what_an_outage_costs(tmp_path: Path, kind: str, seconds: int) -> None:
+def test_no_sample_is_lost_in_a_long_outage(tmp_path: Path, kind: str, seconds: int) -> None:
     """docs/agents.md: a Prometheus agent survives twice its truncation interval; a vmagent crash loses two scrapes."""
     pki = make_pki(tmp_path)
     with contextlib.ExitStack() as stack:
@@ -62,7 +62,7 @@ def test_what_an_outage_costs(tmp_path: Path, kind: str, seconds: int) -> None:
         assert lost > 2 if seconds > 2 * CUT_SECONDS else lost <= 2 * (kind == "vmagent")
 
 
-def test_half_an_hour_away_and_restarts(tmp_path: Path) -> None:
+def test_no_sample_is_lost_in_outages_with_restarts(tmp_path: Path) -> None:
     with all_pairs(tmp_path) as pairs:
         scraped(pairs, 2)
         outage(pairs, TIMES, OUTAGE_SECONDS // TIMES)

@@ -52,7 +52,7 @@ def settings(unit: Path) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_all_say_the_same(name: str) -> None:
+def test_all_agents_have_the_same_port_job_interval_and_tls(name: str) -> None:
     """Our port, the job of the dashboards, an interval no shorter than the tools', and TLS."""
     content = text(name)
     assert f":{DEFAULT_PORT}" in content + (text("targets/node.yml") if "targets" in content else "")
@@ -65,7 +65,7 @@ def test_all_say_the_same(name: str) -> None:
         assert re.search(r'ca(_file)?"?\s*[:=] "?[a-z/-]*tls/ca\.crt', content)
 
 
-def test_toml_can_be_read_with_every_other_output() -> None:
+def test_commented_outputs_are_valid_toml() -> None:
     """The outputs that are commented out must be good TOML, too."""
     content = text("telegraf.conf")
     active = tomllib.loads(content)
@@ -149,7 +149,7 @@ HARDWARE = {"hw.id": "GPU-1", "hw.name": "0", "hw.vendor": "nvidia", "hw.model":
         ("accelerator_ecc_corrected_total", {}, "hw.errors", "gauge", {"error.type": "corrected"}),
     ],
 )  # fmt: skip
-def test_the_collector_adds_opentelemetrys_names(
+def test_collector_adds_the_names_of_opentelemetry(
     metric: str, labels: Mapping[str, str], expected: str, kind: str, attributes: Mapping[str, str]
 ) -> None:
     (copy,) = transformed(metric, CARD | labels)
@@ -164,7 +164,7 @@ def test_the_collector_knows_metrics_that_there_are() -> None:
     assert transformed("accelerator_up", CARD) == []
 
 
-def test_alloys_blocks_refer_to_each_other() -> None:
+def test_blocks_of_alloy_refer_to_each_other() -> None:
     """Alloy cannot be run here: check brackets, strings and references."""
     code = re.sub(r"^//.*$", "", text("config.alloy"), flags=re.MULTILINE)
     bare = re.sub(r'"[^"\n]*"', '""', code)
@@ -179,7 +179,7 @@ def test_alloys_blocks_refer_to_each_other() -> None:
     assert referred < blocks
 
 
-def test_the_unit_is_as_closed_as_ours() -> None:
+def test_agent_unit_is_as_restricted_as_the_daemons_unit() -> None:
     ours, agents = settings(OUR_UNIT), settings(UNIT)
     assert len(ours) > 25
     assert {name: agents.get(name) for name in ours.keys() - OURS_ALONE - OF_ITS_OWN} == {
@@ -189,7 +189,7 @@ def test_the_unit_is_as_closed_as_ours() -> None:
 
 
 @pytest.mark.needs("systemd-analyze")
-def test_its_exposure_is_small_and_systemd_understands_it(tmp_path: Path) -> None:
+def test_agent_unit_is_valid_and_has_low_exposure(tmp_path: Path) -> None:
     (tmp_path / UNIT.name).write_text(UNIT.read_text())
     drop_ins = tmp_path / f"{UNIT.name}.d"
     drop_ins.mkdir()
@@ -204,7 +204,7 @@ def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["systemd-analyze", *map(str, arguments)], capture_output=True, text=True)
 
 
-def test_what_waits_outlives_a_restart() -> None:
+def test_queues_survive_a_restart() -> None:
     """All queues are in the state directory, which systemd keeps."""
     (folder,) = settings(UNIT)["StateDirectory"]
     for name in ("telemetry-agent.service", "vmagent.conf", "otelcol.yaml"):
@@ -213,7 +213,7 @@ def test_what_waits_outlives_a_restart() -> None:
         assert [path for path in kept if not path.startswith(f"/var/lib/{folder}")] == []
 
 
-def test_the_guide_names_every_file_and_its_steps_fill_each_in(tmp_path: Path) -> None:
+def test_guide_names_every_file_and_fills_each_placeholder(tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "agents.md").read_text()
     names = {file.name for file in FOLDER.iterdir() if file.is_file()}
     assert {name for name in names if f"`{name}`" not in guide} == set()

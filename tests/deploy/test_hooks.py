@@ -149,7 +149,7 @@ def test_pbs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", USELESS)
 @pytest.mark.parametrize("path", HOOKS)
-def test_no_telemetry_fails_a_hook(tmp_path: Path, path: str, what: str) -> None:
+def test_broken_telemetry_fails_no_hook(tmp_path: Path, path: str, what: str) -> None:
     put(tmp_path, "telemetry", USELESS[what])
     if path.startswith("pbs"):
         pbs(tmp_path, "EXECJOB_LAUNCH", waits_for="")

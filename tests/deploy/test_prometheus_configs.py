@@ -121,7 +121,7 @@ def pods(address: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_promtool_takes_the_file(name: str, tmp_path: Path) -> None:
+def test_promtool_accepts_the_file(name: str, tmp_path: Path) -> None:
     placed = Placed(tmp_path / "files", [{"targets": ["node1"]}])
     path = with_secrets(placed).folder / name
     if name == "kubernetes-sd.yml":

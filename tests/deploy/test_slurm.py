@@ -77,7 +77,7 @@ def slurm(site: Site) -> Iterator[Slurm]:
         yield running
 
 
-def test_jobs_are_told_from_prolog_to_epilog(site: Site, slurm: Slurm) -> None:
+def test_jobs_are_reported_from_prolog_to_epilog(site: Site, slurm: Slurm) -> None:
     site.install(f'#!/bin/sh\nexec {TELEMETRY} "$@"\n')
     first, second = slurm.submit("sleep 600"), slurm.submit("sleep 600")
     until(lambda: slurm.job(first) == slurm.job(second) == "RUNNING", "both jobs run")
@@ -107,7 +107,7 @@ def test_jobs_are_told_from_prolog_to_epilog(site: Site, slurm: Slurm) -> None:
     assert site.record(second)["ended"] >= again.started
 
 
-def test_no_telemetry_takes_the_node_away(site: Site, slurm: Slurm) -> None:
+def test_broken_telemetry_drains_no_node(site: Site, slurm: Slurm) -> None:
     for what, text in USELESS.items():
         site.install(text)
         job = slurm.submit("true")

@@ -221,7 +221,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> House:
     return house
 
 
-def test_make_docs_writes_the_rest(house: House) -> None:
+def test_make_docs_updates_the_generated_files(house: House) -> None:
     assert "DeviceAllow=char-anvil* rw\n" in house.read("deploy/systemd/telemetry.service")
     chart = "deploy/helm/device-telemetry"
     assert "  anvil:\n    enabled: false\n" in house.read(f"{chart}/values.yaml")

@@ -45,7 +45,7 @@ def strangers(text: str, own_port: int) -> Iterator[tuple[int, int]]:
                 yield number, port
 
 
-def test_each_port_is_ours_or_that_of_a_program_that_is_named() -> None:
+def test_each_port_is_the_default_or_listed_with_its_program() -> None:
     files = {file for pattern in PLACES for file in ROOT.glob(pattern) if file.suffix != ".json" and file.is_file()}
     files = {file for file in files if "node_modules" not in file.parts}  # what `make dashboards-preview` installs
     found = [

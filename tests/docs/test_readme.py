@@ -24,7 +24,7 @@ def rows_of(drawn: str) -> list[str]:
     return [html.unescape(re.sub("<[^>]+>", "", row)) for row in re.findall(r"<text .*</text>", drawn)]
 
 
-def test_a_terminal_is_drawn_cell_by_cell():
+def test_svg_shows_the_same_rows_as_the_terminal():
     coloured, plain = (table(next(snapshots(NODE)), COLUMNS, colour) for colour in (Colour.ANSI, Colour.NEVER))
     assert rows_of(svg(coloured.splitlines())) == [line for line in plain.splitlines() if line]
 
@@ -44,7 +44,7 @@ def test_the_metrics_are_real_ones():
     assert [line for line in shown if f"\n{line} " not in page] == []
 
 
-def test_every_link_leads_somewhere():
+def test_every_link_has_a_target():
     """Files that README.md and the pages of docs/ link to are there."""
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
     prose = {page: re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE) for page in pages}
@@ -58,7 +58,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_every_link_to_a_heading_leads_to_one():
+def test_every_heading_link_has_a_heading():
     pages = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "grafana" / "README.md"]
     links = [(page, *link) for page in pages for link in re.findall(r"\]\(([^)#: ]*)#([^)]+)\)", page.read_text())]
     assert len(links) > 5

@@ -39,17 +39,17 @@ def items(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("part", [headings, blocks, commands, links, tables, items])
-def test_the_translation_is_in_step(part):
+def test_translation_has_the_same_parts_as_the_original(part):
     assert part(ENGLISH)
     assert part(CHINESE) == part(ENGLISH)
 
 
-def test_the_translation_is_one():
+def test_translation_has_no_english_paragraph():
     """No paragraph was left in English."""
     paragraphs = [text for text in prose(CHINESE).split("\n\n") if len(text) > 40 and not text.startswith("#")]
     assert [text for text in paragraphs if not re.search(r"[\u4e00-\u9fff]", text)] == []
 
 
-def test_each_leads_to_the_other():
+def test_readmes_link_to_each_other():
     assert "(README.zh-CN.md)" in ENGLISH
     assert "(README.md)" in CHINESE

@@ -37,7 +37,7 @@ def test_every_reading_is_read_back(snapshot):
 
 @given(snapshot=kit.snapshots())
 @settings(max_examples=15)
-def test_of_any_snapshot_each_process_is_a_whole_row(snapshot):
+def test_each_process_is_a_whole_row_for_any_snapshot(snapshot):
     lines = {process.pid: "\x1b[2J\r\n" for device in snapshot.devices for process in device.processes}
     heading, *rows = csv.reader(io.StringIO(processes(snapshot, lines)))
     assert len(rows) == sum(len(device.processes) for device in clean_snapshot(snapshot).devices)

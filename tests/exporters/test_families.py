@@ -53,7 +53,7 @@ def test_whole_numbers_are_numbers_like_others(value):
     assert "utilization_ratio,,1.0,,nvml" in snapshot_csv.render(snapshot)
 
 
-def test_a_plugins_metric_comes_after_the_catalogues():
+def test_metrics_of_plugins_follow_the_catalogue():
     metric = Metric("accelerator_acme_tank_ratio", "gauge", "ratio", "Level of the tank.", 0, 1, "tank")
     extra = {metric.key: metric}
     snapshot = kit.snapshot(
@@ -66,7 +66,7 @@ def test_a_plugins_metric_comes_after_the_catalogues():
 
 @given(kit.snapshots())
 @settings(max_examples=20)
-def test_of_any_snapshot_no_series_comes_twice_and_labels_are_those_of_the_catalogue(snapshot):
+def test_series_are_unique_and_have_the_labels_of_the_catalogue(snapshot):
     seen = set()
     for metric, series in shown_families(snapshot):
         for labels, _ in series:
@@ -93,7 +93,7 @@ OF_EVENTS = frozenset({"events_total", "event_last_timestamp_seconds", "event_op
 
 @given(kit.snapshots())
 @settings(max_examples=15)
-def test_of_any_snapshot_every_reading_that_is_a_number_is_shown_but_of_a_lost_device_only_its_events(snapshot):
+def test_numbers_of_listed_devices_and_events_of_lost_ones_are_shown(snapshot):
     shown = {
         (metric.key, labels[:4], dict(labels)[metric.label] if metric.label else "", value)
         for metric, series in shown_families(snapshot)
@@ -114,7 +114,7 @@ PROCESSES = OwnerSeries(process_metrics=True)
 INLINE = OwnerSeries(inline_labels=("user", "job_id"))
 
 
-def test_processes_are_told_where_that_was_asked_for_and_gone_with_the_next_page():
+def test_process_metrics_are_optional_and_end_with_the_process():
     snapshot = kit.snapshot(kit.shared_device())
     assert b"accelerator_process_memory_bytes" not in text_page(snapshot)
     renderer = Renderer(owner_series=PROCESSES)
@@ -122,7 +122,7 @@ def test_processes_are_told_where_that_was_asked_for_and_gone_with_the_next_page
     assert b'pid="4711"' not in renderer.text(kit.snapshot(kit.full_device()))
 
 
-def test_the_labels_go_with_the_owner():
+def test_inline_labels_end_with_the_owner():
     renderer = Renderer(owner_series=INLINE)
     owned, free = kit.full_device(allocations=(kit.allocation(),)), kit.full_device()
     pages = [renderer.text(kit.snapshot(device)) for device in (owned, free, owned)]
@@ -133,7 +133,7 @@ def test_the_labels_go_with_the_owner():
     ]
 
 
-def test_no_metric_of_a_device_has_a_label_of_an_owner_already():
+def test_device_labels_do_not_clash_with_owner_labels():
     device_labels = {metric.label for metric in CATALOGUE if metric.scope == "device"}
     assert not device_labels.intersection(OWNER_LABELS["accelerator_allocation_seconds_total"])
 
@@ -143,7 +143,7 @@ def test_no_metric_of_a_device_has_a_label_of_an_owner_already():
     inline=st.lists(st.sampled_from(OWNER_LABELS["accelerator_allocation_seconds_total"]), unique=True),
 )
 @settings(max_examples=20)
-def test_of_any_snapshot_the_page_stays_whole(snapshot, inline):
+def test_page_of_any_snapshot_has_valid_syntax(snapshot, inline):
     page = text_page(snapshot, owner_series=OwnerSeries(process_metrics=True, inline_labels=tuple(inline)))
     allowed = [
         complaint

@@ -218,7 +218,7 @@ def text_of(forms):
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_each_form_of_a_snapshot(name, assert_golden):
+def test_each_output_format_matches_its_golden_file(name, assert_golden):
     lines = {4711: 'train.py "\x1b[2J\n\u202e -e 3'}
     assert_golden(FOLDER / f"{name}.txt", text_of(shown(SCENES[name](), lines)))
 
@@ -237,7 +237,7 @@ def test_series_of_owners(assert_golden):
     assert_golden(FOLDER / "owner-series.txt", page_of(snapshot, owner_series=shown))
 
 
-def test_what_is_said_of_a_node_as_a_whole(assert_golden):
+def test_node_summary_matches_its_golden_file(assert_golden):
     forms = [
         (name, table(made(), 0, Colour.NEVER) + page_of(made()).partition("# TYPE acc")[0])
         for name, made in SMALL.items()

@@ -84,7 +84,7 @@ def test_the_schemas_know_every_key():
         lambda plain: plain["start"].update(told_by="me"),
     ],
 )
-def test_what_is_no_record_is_refused(spoil):
+def test_invalid_record_is_refused(spoil):
     plain = json.loads(job_json.line(record()))
     spoil(plain)
     with pytest.raises(CodecError):
@@ -92,7 +92,7 @@ def test_what_is_no_record_is_refused(spoil):
 
 
 @given(st.one_of(st.binary(), st.text(), st.recursive(st.none() | st.floats() | st.text(), st.lists).map(json.dumps)))
-def test_any_line_gives_one_kind_of_error(line):
+def test_any_invalid_line_raises_codec_error(line):
     with pytest.raises(CodecError):
         job_json.read(line)
 

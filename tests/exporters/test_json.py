@@ -57,7 +57,7 @@ def test_the_schema_has_the_closed_sets_of_the_types(schema):
 
 
 @pytest.mark.parametrize(("section", "added_later"), [("source", ()), ("device", ("last_read",)), ("allocation", ())])
-def test_the_schema_wants_every_key_that_all_versions_write(schema, section, added_later):
+def test_schema_requires_the_keys_that_all_versions_write(schema, section, added_later):
     keys = schema["$defs"][section]["properties"].keys()
     assert schema["$defs"][section]["required"] == [key for key in keys if key not in added_later]
 
@@ -74,7 +74,7 @@ def test_the_schema_wants_every_key_that_all_versions_write(schema, section, add
         lambda document: document["sources"][0].update(state="fine"),
     ],
 )
-def test_the_schema_refuses_what_is_not_the_document(validator, spoil):
+def test_schema_refuses_invalid_documents(validator, spoil):
     good = document(kit.snapshot(kit.full_device(), sources=(kit.source(),)))
     validator.validate(good)
     spoil(good)
@@ -96,12 +96,12 @@ def test_the_schema_allows_keys_that_a_later_version_adds(validator):
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_plain_number_is_that_very_number(value):
+def test_plain_numbers_are_exact(value):
     assert float(plain_number(value)) == json.loads(plain_number(value)) == value
     assert "e" not in plain_number(value)
 
 
-def test_command_lines_are_told_where_they_were_read(validator):
+def test_command_lines_are_included_if_they_were_read(validator):
     snapshot = kit.snapshot(kit.shared_device(), kit.full_device(1))
     filled = with_processes(document(snapshot), snapshot, {4711: "train.py\x1b[2J\n--secret", 9: "another"})
     validator.validate(filled)
@@ -141,7 +141,7 @@ def test_every_snapshot_gives_events_of_the_schema(snapshot):
     assert all(row is None or len(row) == len(state["columns"]) == len(state["scales"]) for row in readings["values"])
 
 
-def test_the_schema_is_one_and_wants_every_key_it_knows():
+def test_schema_is_valid_and_requires_every_key():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     for name in ("state", "device", "source", "finding", "condition", "readings"):
         assert SCHEMA["$defs"][name]["required"] == list(SCHEMA["$defs"][name]["properties"])
@@ -158,7 +158,7 @@ def test_the_schema_is_one_and_wants_every_key_it_knows():
         ("readings", lambda data: data["values"][0].__setitem__(0, "80 W")),
     ],
 )
-def test_the_schema_refuses_what_is_no_such_event(name, spoil):
+def test_schema_of_events_refuses_invalid_events(name, spoil):
     data = json.loads(dict(events(kit.snapshot(kit.full_device(), sources=(kit.source(),))))[name])
     validate(name, data)
     spoil(data)

@@ -58,7 +58,7 @@ def test_every_finite_number_is_printed_as_prometheus_client_prints_it(value):
         ("# HELP a x\n# TYPE a gauge\na 1.0", "no end"),
     ],
 )
-def test_the_lint_sees_what_it_is_there_for(page, complaint):
+def test_lint_finds_each_kind_of_mistake(page, complaint):
     assert any(complaint in found for found in complaints(page.encode()))
 
 

@@ -31,7 +31,7 @@ from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Metric,
         (kit.reading("temperature_celsius", 41.0), Fault.MISLABELLED),
     ],
 )
-def test_a_reading_that_does_not_fit_is_left_out_and_its_source_has_a_problem_more(reading, fault):
+def test_invalid_reading_is_left_out_and_reported(reading, fault):
     good = kit.reading("power_watts", 80.0)
     snapshot = kit.snapshot(kit.device(0, good, reading), sources=(kit.source("nvml"), kit.source("hy-smi")))
     screened = clean_snapshot(snapshot)
@@ -56,13 +56,13 @@ def test_a_reading_that_does_not_fit_is_left_out_and_its_source_has_a_problem_mo
         kit.reading("power_cap_watts", 0.0),
     ],
 )
-def test_a_reading_that_fits_stays(reading):
+def test_valid_reading_is_kept(reading):
     screened = clean_snapshot(kit.snapshot(kit.device(0, reading), sources=(kit.source("nvml"),)))
     assert screened.devices[0].readings == (reading,)
     assert screened.sources[0].problems == ()
 
 
-def test_a_sound_device_is_not_even_copied():
+def test_valid_device_is_not_copied():
     snapshot = kit.big_snapshot(3)
     screened = clean_snapshot(snapshot)
     assert all(shown is given for shown, given in zip(screened.devices, snapshot.devices, strict=True))
@@ -97,13 +97,13 @@ def test_a_source_or_poll_that_comes_twice_is_shown_once():
         Sample("telemetry_config_last_reload_successful", 0.0),
     ],
 )
-def test_a_sample_of_our_own_that_does_not_fit_is_left_out(sample):
+def test_invalid_sample_of_the_daemon_is_left_out(sample):
     good = Sample("telemetry_config_last_reload_successful", 1.0)
     screened = clean_snapshot(kit.snapshot(daemon_samples=(good, sample)))
     assert screened.daemon_samples == (good,)
 
 
-def test_texts_are_clean_wherever_they_stand():
+def test_all_texts_of_a_snapshot_are_cleaned():
     screened = clean_snapshot(
         kit.snapshot(
             kit.device(0, kit.reading("events_total", 1.0, "a\x1b[2Jb"), serial="1\n2", facts=(("x", "\x07"),)),
@@ -140,7 +140,7 @@ def test_each_text_of_a_device_is_clean(name: str) -> None:
         Metric("telemetry_acme", "gauge", "", "Not of a device.", scope="daemon"),
     ],
 )
-def test_a_plugins_metric_that_cannot_stand_on_a_page_is_unknown(metric):
+def test_unusable_metric_of_a_plugin_is_unknown(metric):
     usable = usable_metrics({metric.key: metric})
     assert usable == usable_metrics({})
     snapshot = kit.snapshot(kit.device(0, MergedReading(metric.key, "", 1.0, "acme")))
@@ -148,7 +148,7 @@ def test_a_plugins_metric_that_cannot_stand_on_a_page_is_unknown(metric):
         assert clean_snapshot(snapshot, {metric.key: metric}).devices[0].readings == ()
 
 
-def test_of_two_plugins_metrics_of_one_family_the_first_stands():
+def test_first_of_two_metrics_with_one_family_wins():
     first = Metric("accelerator_acme_a_total", "counter", "", "A counter.")
     second = Metric("accelerator_acme_a", "gauge", "", "Its family's name.")
     usable = usable_metrics({first.key: first, second.key: second})

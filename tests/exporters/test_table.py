@@ -108,7 +108,7 @@ def column(priority, **settings):
         ((column(0, min_width=4, name_width=9),), (9,), 3, {0: 3}),
     ],
 )
-def test_the_columns_that_fit(columns, widths, limit, wanted):
+def test_columns_are_chosen_by_width(columns, widths, limit, wanted):
     assert fit_columns(columns, widths.__getitem__, limit, 2) == wanted
 
 
@@ -118,7 +118,7 @@ def test_the_columns_that_fit(columns, widths, limit, wanted):
     ),
     st.integers(0, 90),
 )
-def test_no_column_is_wider_than_the_room_nor_narrower_than_it_may_be(parts, limit):
+def test_column_widths_stay_within_their_limits(parts, limit):
     columns = [column(priority, min_width=min_width, group=group) for priority, min_width, group, _ in parts]
     widths = [width for *_, width in parts]
     kept = fit_columns(columns, widths.__getitem__, limit, 2)
@@ -150,7 +150,7 @@ def alone(snapshot, device_id, detail=Detail.BRIEF):
         (("no_such_metric",), set()),
     ],
 )
-def test_patterns_choose_metrics_and_not_what_is_said_of_the_devices(patterns, wanted):
+def test_patterns_select_metrics_but_no_device_lines(patterns, wanted):
     load = MergedReading("telemetry_host_load1", "", 0.25, "host")
     lost = kit.device(1, up=False)
     snapshot = kit.snapshot(kit.full_device(), lost, host=(load,), sources=(kit.source(),))
@@ -159,7 +159,7 @@ def test_patterns_choose_metrics_and_not_what_is_said_of_the_devices(patterns, w
     assert "nvidia 1 NVIDIA H100 80GB HBM3 (lost)\n" in text
 
 
-def test_a_plugins_metric_is_among_everything():
+def test_full_details_include_metrics_of_plugins():
     metric = Metric("accelerator_acme_tank_ratio", "gauge", "ratio", "Level of the tank.", 0, 1, "tank")
     snapshot = kit.snapshot(kit.device(0, MergedReading("acme_tank_ratio", "left", 0.5, "acme")))
     text = table(snapshot, 0, Colour.NEVER, Detail.EVERYTHING, {metric.key: metric})

@@ -32,7 +32,7 @@ def test_unprintable_characters_are_replaced(text, wanted):
 
 
 @given(st.text())
-def test_a_clean_text_is_one_line_of_valid_utf8_without_controls(text):
+def test_cleaned_text_is_one_line_of_printable_utf8(text):
     shown = clean(text)
     assert len(shown) == len(text)
     assert shown.encode("utf-8").decode("utf-8") == shown
@@ -103,7 +103,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-def test_words(assert_golden):
+def test_values_and_names_in_words_match_the_golden_file(assert_golden):
     lines = [
         *(
             f"{metric} {value!r}: {human.value_text(value, BY_KEY[metric])}"

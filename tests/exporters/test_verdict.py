@@ -23,19 +23,19 @@ def findings(*devices):
 
 
 @pytest.mark.parametrize("fault", {**FAULTS, **NO_FAULTS}.values(), ids={**FAULTS, **NO_FAULTS})
-def test_a_fault_is_called_by_its_name(fault):
+def test_each_fault_has_its_word(fault):
     worst, *_ = findings(*planted(0, fault))
     assert (worst.word, worst.severity.value) == (fault.word, fault.severity)
 
 
-def test_the_table_is_ordered_and_says_what_to_do():
+def test_conditions_are_ordered_and_have_remedies():
     assert [condition.severity for condition in CONDITIONS] == sorted(
         (condition.severity for condition in CONDITIONS), key=GRAVE.index
     )
     assert all(bool(condition.remedy) == (condition.severity is not Severity.QUIET) for condition in CONDITIONS)
 
 
-def test_every_condition_reads_as_the_table_says():
+def test_conditions_match_the_documented_table():
     def shape(word):
         return re.sub(r"\d+", "0", word).replace("link ", "links ").replace("drain and ", "")
 
@@ -58,7 +58,7 @@ def test_findings_are_ordered_worst_first():
     assert words == ["xid_79", "xid_94", "over 87 °C", "throttled by heat", "at power cap"]
 
 
-def test_nothing_that_is_absent_says_that_a_device_is_well_or_ill():
+def test_absent_readings_change_no_condition():
     absent = [kit.reading(metric, Absent.NOT_SUPPORTED, label) for metric, label in WELL]
     assert [finding.word for finding in findings(kit.device(0, *absent))] == ["unknown"]
     some = [kit.reading("power_watts", 100.0), kit.reading("ecc_uncorrected_total", Absent.NOT_REPORTED, "all")]
@@ -74,7 +74,7 @@ def test_nothing_that_is_absent_says_that_a_device_is_well_or_ill():
         ((), "1 link down", "quiet"),
     ],
 )
-def test_links_that_most_cards_of_the_model_have_are_missed(others, word, severity):
+def test_down_link_counts_if_most_cards_of_the_model_have_it_up(others, word, severity):
     one_down = Fault("", "", {("link_up", "1"): 0.0})
     cards = [kit.device(0, *readings_with(one_down))]
     cards += [
@@ -85,7 +85,7 @@ def test_links_that_most_cards_of_the_model_have_are_missed(others, word, severi
     assert (worst.word, worst.severity.value) == (word, severity)
 
 
-def test_all_links_of_a_card_are_missed_where_its_peers_have_theirs():
+def test_card_without_links_is_found_if_its_peers_have_links():
     dark = Fault("", "", {("link_up", "0"): 0.0, ("link_up", "1"): 0.0})
     cards = [kit.device(0, *readings_with(dark)), *(kit.device(n, *readings_with(Fault("", ""))) for n in (1, 2, 3))]
     assert findings(*cards)[0].word == "2 links down"
@@ -113,7 +113,7 @@ def test_no_condition_makes_the_table_wider_than_a_terminal():
     assert max(map(len, lines)) <= 80
 
 
-def test_every_device_that_needs_somebody_is_named_with_its_remedy_worst_first():
+def test_troubles_name_devices_and_remedies_worst_first():
     node, _ = node_with(FAULTS)
     found = list(troubles(node))
     named = " ".join(trouble.what for trouble in found)
@@ -147,7 +147,7 @@ def test_lost_and_broken_devices_are_grouped_and_come_before_sources_and_warning
     "reason", ["timeout", "exit_status", "too_much_output", "killed", "driver_gone", "not_understood"]
 )
 @pytest.mark.parametrize("state", ["failed", "stuck"])
-def test_a_library_is_never_to_be_run_by_hand(source, by_hand, reason, state):
+def test_no_remedy_says_to_run_a_library_by_hand(source, by_hand, reason, state):
     (trouble,) = troubles(kit.snapshot(sources=(kit.source(source, state=state, reason=reason),)))
     assert trouble.remedy
     assert "{" not in trouble.remedy
@@ -156,7 +156,7 @@ def test_a_library_is_never_to_be_run_by_hand(source, by_hand, reason, state):
         assert "its process" not in trouble.remedy
 
 
-def test_unread_cards_of_a_released_source_name_the_command_that_ends_it():
+def test_remedy_for_a_released_source_is_the_resume_command():
     unread = replace(kit.device(0), up=None, last_read=kit.WALL_TIME - 9.0)
     for state, remedy in (
         ("released", "the source nvml is released: run `telemetry resume nvml`"),

@@ -80,25 +80,25 @@ def under_the_units_limit(
 
 
 @pytest.mark.parametrize("guessers", GUESSERS.values(), ids=GUESSERS)
-def test_stalled_clients_and_guessers(tmp_path: Path, record_property: Record, guessers: Sequence[Mob]) -> None:
+def test_node_bears_stalled_clients_and_guessers(
+    tmp_path: Path, record_property: Record, guessers: Sequence[Mob]
+) -> None:
     siege = under_the_units_limit(tmp_path, record_property, (*STALLED, *guessers))
     assert siege.p99_seconds() < 1.0
 
 
-def test_all_that_a_node_may_have_to_bear_at_once(tmp_path: Path, record_property: Record) -> None:
+def test_node_bears_all_attacks_at_once(tmp_path: Path, record_property: Record) -> None:
     siege = under_the_units_limit(tmp_path, record_property, (*STALLED, *GUESSERS["elsewhere"]), BURDENS)
     assert siege.p99_seconds() < 1.0
 
 
-def test_floods_of_requests_as_well(tmp_path: Path, record_property: Record) -> None:
+def test_node_bears_floods_of_requests(tmp_path: Path, record_property: Record) -> None:
     """They use all CPUs, so the time of a scrape depends on the machine."""
     under_the_units_limit(tmp_path, record_property, (*STALLED, *GUESSERS["elsewhere"], *FLOODS))
 
 
 @pytest.mark.parametrize("mobs", UNREAD.values(), ids=UNREAD)
-def test_three_thousand_clients_that_do_not_read_their_answers(
-    tmp_path: Path, record_property: Record, mobs: Sequence[Mob]
-) -> None:
+def test_clients_that_read_no_answer_cost_little(tmp_path: Path, record_property: Record, mobs: Sequence[Mob]) -> None:
     siege = Siege()
     with Daemon(tmp_path, arguments=("--demo", "32xnvidia")) as daemon, contextlib.ExitStack() as attackers:
         daemon.until(lambda: "accelerator_power_watts{" in daemon.page())

@@ -96,7 +96,7 @@ def kept() -> tuple[int, int, int]:
 
 
 @pytest.mark.timeout(900)
-def test_a_day_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_day_of_faults_leaks_no_resources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ExitStack() as stack:
         day = Day(tmp_path, stack, monkeypatch)
         readings = list(day.hours(FIRST_HOURS))

@@ -22,7 +22,7 @@ SEED = int(os.environ.get("FAULT_SEED", "0")) or random.SystemRandom().randrange
 
 
 @pytest.mark.timeout(300)
-def test_fifteen_times_in_the_middle_of_everything(tmp_path: Path, plugin: SwitchedPlugin) -> None:
+def test_daemon_killed_at_any_time_restarts_cleanly(tmp_path: Path, plugin: SwitchedPlugin) -> None:
     dice = random.Random(SEED)
     print(f"FAULT_SEED={SEED}")
     prom, recording = tmp_path / "shown" / "telemetry.prom", tmp_path / "recording.jsonl"

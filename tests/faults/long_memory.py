@@ -14,7 +14,7 @@ from kits.tool_node import TOOL, series, tool_node
 LIMIT_BYTES = 300 << 20
 
 
-def test_an_address_space_that_is_used_up_and_enlarged_again(tmp_path: Path) -> None:
+def test_daemon_survives_an_exhausted_address_space(tmp_path: Path) -> None:
     daemon, _ = tool_node(tmp_path)
     with daemon:
         daemon.until_state(TOOL, "ok")
@@ -37,7 +37,7 @@ def _asked(daemon: Daemon) -> str:
 
 
 @pytest.mark.needs("root")
-def test_the_kernel_ends_the_plugin_that_eats_and_not_the_daemon(tmp_path: Path, plugin: SwitchedPlugin) -> None:
+def test_kernel_kills_the_greedy_plugin_but_not_the_daemon(tmp_path: Path, plugin: SwitchedPlugin) -> None:
     with control_group("memory", "memory.limit_in_bytes", "memory.max", LIMIT_BYTES) as join:
         daemon, _ = tool_node(tmp_path, plugin.config.replace("deadline = 1.5", "deadline = 20.0"), prefix=join)
         power = 'accelerator_power_watts{device="0",id="ACME-1"'

@@ -22,7 +22,7 @@ while True:
 
 
 @pytest.mark.needs("root")
-def test_a_tool_that_takes_every_task(tmp_path: Path) -> None:
+def test_daemon_recovers_from_a_tool_that_uses_every_task(tmp_path: Path) -> None:
     with control_group("pids", "pids.max", "pids.max", TASKS) as join:
         daemon, tools = tool_node(tmp_path, f"[sources.{GREEDY}]\ninterval = 1.0\ndeadline = 6.0\n", prefix=join)
         greedy = Path(tools.folder, GREEDY)

@@ -53,7 +53,7 @@ def test_the_textfile_stays_whole_and_comes_back(tmp_path: Path, disk: SmallDisk
 
 
 @pytest.mark.needs("root")
-def test_what_could_not_be_remembered_is_once_there_is_room(disk: SmallDisk, caplog: pytest.LogCaptureFixture) -> None:
+def test_unsaved_devices_are_saved_once_there_is_space(disk: SmallDisk, caplog: pytest.LogCaptureFixture) -> None:
     path = disk.folder / "devices.json"
     first, second = (Identity(id=name, vendor="acme", device="0", model="A1") for name in ("ACME-1", "ACME-2"))
     memory = DevicesFileWriter(path, 0.0)
@@ -89,7 +89,7 @@ def test_a_recording_ends_with_a_whole_line_and_says_why(tmp_path: Path, disk: S
 
 
 @pytest.mark.needs("curl")
-def test_a_daemon_whose_log_goes_nowhere_serves(tmp_path: Path) -> None:
+def test_daemon_without_a_working_log_still_serves(tmp_path: Path) -> None:
     """/dev/full refuses every line from the first on."""
     port = tmp_path / "web.sock"
     ready, _ = tool_node(tmp_path)
@@ -111,7 +111,7 @@ def test_a_daemon_whose_log_goes_nowhere_serves(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("root")
-def test_a_file_of_the_flight_recorder_is_there_whole_or_not_at_all(disk: SmallDisk) -> None:
+def test_flight_file_is_complete_or_missing(disk: SmallDisk) -> None:
     line = CaptureLine(
         "smi", "fast", 1.0, encode_line(capture_to_plain(Capture("smi", "fast", Library("x")))).encode() + b"\n"
     )

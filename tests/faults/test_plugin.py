@@ -7,7 +7,7 @@ from kits.workers import HandClock, new_worker, parse_question
 from telemetry_daemon.processes.worker import WorkerOverflowError, WorkerTimeoutError
 
 
-def test_while_a_worker_waits_to_be_started_again_its_trouble_is_the_same() -> None:
+def test_reason_stays_the_same_while_a_worker_waits_for_its_restart() -> None:
     """Otherwise the source would change its reason, and log it, at every second poll."""
     clock = HandClock()
     worker = new_worker(clock=clock)

@@ -64,7 +64,7 @@ GOOD: dict[str, Callable[[Tree], Path]] = {
 
 
 @pytest.mark.parametrize("prepare", GOOD.values(), ids=list(GOOD))
-def test_what_root_alone_can_change_is_run(tree: Tree, prepare: Callable[[Tree], Path]) -> None:
+def test_tool_that_only_root_can_change_is_run(tree: Tree, prepare: Callable[[Tree], Path]) -> None:
     capture = tree.read(prepare(tree))
     assert capture.failure is None
     assert capture.outputs[0].text == "GPU 0\n"
@@ -101,7 +101,9 @@ BAD: dict[str, Callable[[Tree], tuple[Path, Path]]] = {
 
 @pytest.mark.needs("root")
 @pytest.mark.parametrize("prepare", BAD.values(), ids=list(BAD))
-def test_what_others_can_change_is_not_run_as_root(tree: Tree, prepare: Callable[[Tree], tuple[Path, Path]]) -> None:
+def test_tool_that_others_can_change_is_not_run_as_root(
+    tree: Tree, prepare: Callable[[Tree], tuple[Path, Path]]
+) -> None:
     searched, blamed = prepare(tree)
     for capture in (tree.read(searched), tree.read("", path=str(searched / "smi"))):
         assert capture.failure is not None
@@ -113,7 +115,7 @@ def test_what_others_can_change_is_not_run_as_root(tree: Tree, prepare: Callable
 
 
 @pytest.mark.needs("root")
-def test_a_good_tool_further_on_is_run_in_its_place(tree: Tree, tmp_path: Path) -> None:
+def test_safe_tool_later_in_the_path_is_run_instead(tree: Tree, tmp_path: Path) -> None:
     bad = ToolFolder(tmp_path / "bad")
     bad.prints("smi", "GPU 7\n")
     bad.folder.chmod(0o777)
@@ -123,7 +125,7 @@ def test_a_good_tool_further_on_is_run_in_its_place(tree: Tree, tmp_path: Path) 
 
 
 @pytest.mark.needs("root")
-def test_snapshot_and_doctor_say_so(tmp_path: Path) -> None:
+def test_snapshot_and_doctor_report_the_refused_tool(tmp_path: Path) -> None:
     tools = ToolFolder(tmp_path / "tools")
     tools.prints(TOOL, tool_text())
     tools.folder.chmod(0o777)

@@ -82,7 +82,7 @@ ERROR = (
 )
 
 
-def test_none_of_it_comes_out_of_the_daemon_or_a_command(tmp_path: Path) -> None:
+def test_hostile_texts_do_not_leave_the_daemon_or_a_command(tmp_path: Path) -> None:
     """A hostile plugin and a hostile tool, through every output and the log."""
     (tmp_path / "parsers").mkdir()
     (tmp_path / "parsers" / "acme.py").write_text(PLUGIN)

@@ -39,7 +39,7 @@ def _planted(text: str) -> None:
         pytest.param(lambda text: [][len(text) > 10_000], "IndexError", id="one with a buffer"),
     ],
 )
-def test_a_planted_mistake_is_found_and_made_small(check: object, error: str) -> None:
+def test_planted_mistake_is_found_and_minimized(check: object, error: str) -> None:
     outcome = fuzz_for(Target("planted", damaged([TABLE]), check), 1, 120.0)  # type: ignore[arg-type]  # any callable
     assert error in outcome.finding
     assert "seed" in outcome.finding
@@ -85,7 +85,7 @@ def readings(text: str) -> dict[tuple[int | None, str], float]:
         pytest.param("06:14:46.000" + " " * 7980 + ", 0, 114.60", None, id="at the end of what is looked at"),
     ],
 )
-def test_a_number_with_a_hole_or_cut_off_is_none(row: str, watts: float | None) -> None:
+def test_damaged_number_is_not_read(row: str, watts: float | None) -> None:
     assert readings(f"{HEAD}\n{row}\n").get((0, "power_watts")) == watts
 
 
@@ -101,7 +101,7 @@ def test_a_row_is_read_under_the_headings_above_it() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(registered_parsers()))
-def test_a_text_may_end_in_a_cell_beyond_what_is_looked_at(name: str) -> None:
+def test_text_may_end_in_a_cell_far_to_the_right(name: str) -> None:
     parser = registered_parsers()[name]
     for case in own_cases(name):
         for capture in case.captures(parser) if case.path.suffix == ".txt" else ():

@@ -177,11 +177,11 @@ def assert_scenes(folder: Path, is_wanted: Callable[[str], bool], evaluated_ever
 
 
 @pytest.mark.needs("promtool")
-def test_alerts_fire_for_what_hangs_or_is_slow_and_for_nothing_that_looks_so(tmp_path: Path) -> None:
+def test_alerts_fire_for_hung_or_slow_cards_only(tmp_path: Path) -> None:
     assert_scenes(tmp_path, lambda name: name in QUICK, "2m")
 
 
 @pytest.mark.long
 @pytest.mark.needs("promtool")
-def test_so_they_do_in_variations(tmp_path: Path) -> None:
+def test_alerts_fire_for_hung_or_slow_cards_only_in_variations(tmp_path: Path) -> None:
     assert_scenes(tmp_path, lambda name: name not in QUICK, "1m")

@@ -36,7 +36,7 @@ def expressions() -> list[str]:
     return [rule["expr"] for rule in alerts()] + [rule.expression for group in GROUPS for rule in group.rules]
 
 
-def test_they_are_the_alerts_of_prometheus() -> None:
+def test_alerts_equal_those_of_prometheus() -> None:
     theirs = [rule for rule in alerts() if rule["alert"] != MAINTENANCE]
     assert [(rule["title"], rule["labels"], rule["for"]) for rule in grafanas()] == [
         (rule["alert"], rule["labels"], rule.get("for", "0m")) for rule in theirs

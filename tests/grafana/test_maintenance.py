@@ -50,10 +50,10 @@ def assert_goes(folder: Path, is_wanted: Callable[[int], bool]) -> None:
     assert_answers(folder, needed_by(MAINTENANCE, *{alert for alert, _ in chosen}), [story for _, story in chosen])
 
 
-def test_what_fires_when(tmp_path: Path) -> None:
+def test_expected_alerts_fire_within_a_day(tmp_path: Path) -> None:
     assert_goes(tmp_path, lambda minutes: minutes < DAY_MINUTES)
 
 
 @pytest.mark.long
-def test_what_fires_after_a_day(tmp_path: Path) -> None:
+def test_expected_alerts_fire_after_a_day(tmp_path: Path) -> None:
     assert_goes(tmp_path, lambda minutes: minutes >= DAY_MINUTES)

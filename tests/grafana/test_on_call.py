@@ -228,11 +228,11 @@ QUICK = (
 )
 
 
-def test_what_fires_and_nothing_else(tmp_path: Path) -> None:
+def test_exactly_the_expected_alerts_fire(tmp_path: Path) -> None:
     every = scenes()
     assert_fires(tmp_path, {name: every[name] for name in QUICK})
 
 
 @pytest.mark.long
-def test_what_fires_in_variations(tmp_path: Path) -> None:
+def test_exactly_the_expected_alerts_fire_in_variations(tmp_path: Path) -> None:
     assert_fires(tmp_path, {name: scene for name, scene in scenes().items() if name not in QUICK})

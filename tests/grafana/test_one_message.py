@@ -91,7 +91,7 @@ def test_one_trouble_of_a_card_is_one_alert(tmp_path: Path) -> None:
     assert_firing(tmp_path, series, firing, rules, "2m")
 
 
-def test_who_holds_back_is_an_alert_of_a_card_that_is_held_for_a_shorter_time() -> None:
+def test_inhibiting_alert_fires_earlier_than_the_inhibited_one() -> None:
     """Otherwise the weaker alert would be sent first."""
     by_name = {alert.name: alert for group in ALERTS for alert in group.alerts}
     for alert in by_name.values():

@@ -20,7 +20,7 @@ def heat(celsius: Sequence[float], vendor: str = "nvidia") -> dict[str, str]:
     }
 
 
-def test_scores(tmp_path: Path) -> None:
+def test_deviation_scores_match_the_stories(tmp_path: Path) -> None:
     """What queries answer after five minutes."""
     stories = [
         (

@@ -49,14 +49,14 @@ def reads_one_cards_present(trouble: str) -> bool:
     return alone and all(metric.scope == "device" for metric in metrics) and not OF_THE_PRESENT.search(bare)
 
 
-def test_no_alert_is_left_out_that_reads_only_one_cards_present() -> None:
+def test_every_alert_about_the_state_of_one_card_is_compared() -> None:
     troubles = {name: whole(alert.promql) for name, alert in BY_ALERT.items() if "accelerator" in alert.promql}
     present = {name for name, trouble in troubles.items() if reads_one_cards_present(trouble)}
     assert len(present) >= 9
     assert present <= COMPARED
 
 
-def test_what_is_critical_for_an_alert_is_bad_here() -> None:
+def test_critical_alerts_are_bad_in_the_verdict() -> None:
     for condition in CONDITIONS:
         if condition.alert and BY_ALERT[condition.alert].severity == "critical":
             assert condition.severity is Severity.BAD, condition
@@ -151,6 +151,8 @@ CARDS = st.lists(
 # Prometheus would take minutes to find the smallest example.
 @settings(max_examples=3, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(cards=CARDS)
-def test_so_it_is_where_several_things_are_wrong(tmp_path_factory: pytest.TempPathFactory, cards: list[Fault]) -> None:
+def test_alerts_and_verdict_agree_for_several_faults(
+    tmp_path_factory: pytest.TempPathFactory, cards: list[Fault]
+) -> None:
     node, _ = node_with({str(number): fault for number, fault in enumerate(cards)})
     assert_agree(tmp_path_factory.mktemp("played"), node)

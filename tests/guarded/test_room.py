@@ -70,7 +70,7 @@ FOR_ROOT = [pytest.param(make_path, id=name, marks=needs_root) for name, make_pa
 
 
 @pytest.mark.parametrize("make_path", GOOD.values(), ids=GOOD)
-def test_a_folder_that_is_ours_alone_is_used(tmp_path: Path, make_path: Callable[[Path], Path]) -> None:
+def test_folder_that_only_we_can_change_is_used(tmp_path: Path, make_path: Callable[[Path], Path]) -> None:
     path = make_path(tmp_path)
     with OwnFolder.create_at(path) as opened:
         opened.replace("x", b"1")
@@ -81,7 +81,7 @@ def test_a_folder_that_is_ours_alone_is_used(tmp_path: Path, make_path: Callable
 
 
 @pytest.mark.parametrize("make_path", [pytest.param(make_path, id=name) for name, make_path in BAD.items()] + FOR_ROOT)
-def test_one_in_which_others_have_a_hand_is_not(tmp_path: Path, make_path: Callable[[Path], Path]) -> None:
+def test_folder_that_others_can_change_is_refused(tmp_path: Path, make_path: Callable[[Path], Path]) -> None:
     path = make_path(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(UnsafeError, match=r"chmod go-w|chown \w+|use its target instead"):
@@ -97,9 +97,7 @@ def test_only_root_is_advised_to_change_an_owner(tmp_path: Path, monkeypatch: py
 
 
 @needs_root
-def test_root_of_a_user_namespace_is_held_to_no_more_than_the_user_who_made_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_of_a_user_namespace_is_checked_like_its_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with `unshare --map-root-user`, where the owner of / is unknown."""
 
     class Foreign(type(tmp_path)):  # type: ignore[misc]  # the class of this machine's paths
@@ -125,7 +123,7 @@ READ: dict[str, tuple[Callable[[Path], object], type[OSError], str]] = {
 
 
 @pytest.mark.parametrize(("plant", "error", "expected"), READ.values(), ids=READ)
-def test_only_a_file_of_fair_size_is_read(
+def test_file_above_the_size_limit_is_not_read(
     tmp_path: Path, plant: Callable[[Path], object], error: type[OSError], expected: str
 ) -> None:
     plant(tmp_path / "x")
@@ -151,7 +149,7 @@ def started(path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o1777, 0o2775, 0o777])
-def test_where_the_user_says_so_a_shared_folder_will_do(tmp_path: Path, mode: int) -> None:
+def test_shared_folder_is_allowed_by_option(tmp_path: Path, mode: int) -> None:
     path = made(tmp_path / "shared", mode) / "x"
     other = path.with_name("other name")
     path.write_text("old")
@@ -175,7 +173,7 @@ def test_a_link_is_not_written_through(tmp_path: Path) -> None:
     assert (victim.read_text(), (tmp_path / "x").is_symlink()) == ("mine", False)
 
 
-def test_streams_devices_and_pipes_of_ones_own_are_written_to(tmp_path: Path) -> None:
+def test_own_streams_devices_and_pipes_are_written_to(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     read: list[bytes] = []
     reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_bytes()))

@@ -160,7 +160,7 @@ COMMANDS = (
 
 
 @by_plant
-def test_what_root_does_touches_nothing_elsewhere(node: Node, plant: Callable[[Node], None]) -> None:
+def test_commands_of_root_change_no_other_files(node: Node, plant: Callable[[Node], None]) -> None:
     plant(node)
     before = node.picture()
     for arguments in COMMANDS:
@@ -176,9 +176,7 @@ def test_what_root_does_touches_nothing_elsewhere(node: Node, plant: Callable[[N
 
 
 @by_plant
-def test_the_daemon_as_root_starts_serves_and_ends_and_touches_nothing_elsewhere(
-    node: Node, plant: Callable[[Node], None]
-) -> None:
+def test_daemon_run_by_root_changes_no_other_files(node: Node, plant: Callable[[Node], None]) -> None:
     plant(node)
     before = node.picture()
     with AsItIs(node.folder, environment=node.environment) as daemon:
@@ -196,7 +194,7 @@ class AsItIs(Daemon):
         del text
 
 
-def test_what_root_makes_is_the_services_and_what_was_there_keeps_its_owner(node: Node) -> None:
+def test_files_created_by_root_belong_to_the_service(node: Node) -> None:
     node.remember()
     assert node.command("forget", "GPU-1")[:2] == (0, "forgot GPU-1\n")
     node.command("snapshot", "--source", TOOL)
@@ -233,7 +231,7 @@ def swapping(folder: Path) -> Iterator[None]:
             child.send_signal(signal.SIGKILL)
 
 
-def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(node: Node) -> None:
+def test_folder_replaced_by_a_link_is_not_followed(node: Node) -> None:
     folder = node.folder / "state"
     (folder / "own").mkdir()
     os.chown(folder / "own", SERVICE, SERVICE)

@@ -86,11 +86,11 @@ def test_a_mounted_tool_is_where_the_daemon_looks(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", VALUE_SETS)
-def test_the_schema_takes_what_users_may_write(name: str) -> None:
+def test_schema_accepts_valid_values(name: str) -> None:
     assert refusals(over_defaults(VALUE_SETS[name])) == []
 
 
-def test_the_schema_knows_every_value_and_no_other() -> None:
+def test_schema_has_exactly_the_values_of_the_chart() -> None:
     defaults, properties = VALUES["poolDefaults"], SCHEMA["definitions"]["pool"]["properties"]
     assert set(properties) == {*defaults, "like"}
     assert set(SCHEMA["properties"]) == {*VALUES, "global", "enabled"}

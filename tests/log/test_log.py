@@ -139,7 +139,7 @@ def test_a_level_keeps_the_lower_ones_out(pipe, level, levels):
     assert [json.loads(line)["level"] for line in pipe.lines()] == levels
 
 
-def test_set_up_again_it_replaces_itself_and_leaves_other_handlers_alone(pipe):
+def test_second_setup_replaces_only_its_own_handler(pipe):
     other = logging.NullHandler()
     logging.getLogger().addHandler(other)
     setup("error", "json", pipe.writing)
@@ -150,7 +150,7 @@ def test_set_up_again_it_replaces_itself_and_leaves_other_handlers_alone(pipe):
     assert other in logging.getLogger().handlers
 
 
-def test_apscheduler_is_quiet_up_to_errors(pipe):
+def test_apscheduler_logs_errors_only(pipe):
     setup("debug", "text", pipe.writing)
     for number in (logging.DEBUG, logging.INFO, logging.WARNING):
         logging.getLogger("apscheduler.scheduler").log(number, "skipped a run")
@@ -231,7 +231,7 @@ def test_a_line_that_found_room_only_in_part_does_not_swallow_the_next_one(pipe)
 
 
 @pytest.mark.parametrize("end", ["reading", "writing"])
-def test_a_pipe_whose_end_is_closed_is_nobodys_problem(pipe, end):
+def test_closed_pipe_is_ignored(pipe, end):
     setup("info", "text", pipe.writing)
     os.close(getattr(pipe, end))
     setattr(pipe, end, -1)
@@ -285,7 +285,7 @@ def test_under_journald_lines_have_a_priority_and_no_time(pipe, monkeypatch, lev
         assert re.fullmatch(line, written)
 
 
-def test_each_change_is_told_once():
+def test_each_change_is_logged_once():
     log = ChangeLog()
     states = [("nvml", "ok"), ("nvml", "ok"), ("npu-smi", "ok"), ("nvml", "failed"), ("nvml", "failed"), ("nvml", None)]
     assert [log.changed(*state) for state in states] == [True, False, True, True, False, True]
@@ -300,7 +300,7 @@ def test_made_up_keys_do_not_fill_the_memory_and_the_latest_are_remembered():
     assert log.changed(0, "failed")
 
 
-def test_what_is_held_back_is_written_afterwards_the_first_of_it(capfd: pytest.CaptureFixture[str]) -> None:
+def test_first_deferred_lines_are_written_afterwards(capfd: pytest.CaptureFixture[str]) -> None:
     with deferred("error"):
         for number in range(MAX_DEFERRED + 3):
             logger.warning("not so bad")

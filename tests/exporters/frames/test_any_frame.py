@@ -73,7 +73,7 @@ def test_any_state_fits_any_size(state, size):
 
 @settings(max_examples=25)
 @given(states(), st.lists(st.tuples(keys, sizes), max_size=8))
-def test_no_key_breaks_it(state, pressed):
+def test_any_keys_give_valid_frames(state, pressed):
     for key, size in pressed:
         state = press(state, key, size)
         fits(frame(state, size), size, state.glyphs)

@@ -29,7 +29,7 @@ def test_a_sparkline_has_eight_levels():
 
 
 @given(st.integers(0, SLOTS - 1), st.integers(1, SLOTS), st.integers(8, 60), st.integers(0, 10**9))
-def test_a_gap_as_long_as_a_part_is_seen_and_no_number_is_in_it(first, slots, width, phase):
+def test_long_gap_is_drawn_without_numbers(first, slots, width, phase):
     numbers = array("f", [0.5]) * SLOTS
     numbers[first : first + slots] = array("f", [math.nan]) * len(numbers[first : first + slots])
     drawn = sparkline(Series(numbers, numbers), whole(phase), width, ONE, UNICODE)
@@ -55,11 +55,11 @@ def test_the_highest_number_of_each_part_is_drawn(values, width, phase):
         assert math.isnan(number) or number == max(numbers)
 
 
-def test_what_a_young_daemon_has_is_drawn_at_the_end():
+def test_short_history_is_drawn_at_the_end():
     assert sparkline(series(1.0, 1.0), Window(2, 358), 12, ONE, UNICODE) == "···········█"
 
 
-def test_parts_stand_still_while_slots_come():
+def test_drawn_parts_do_not_change_while_slots_are_added():
     numbers = [float(slot % 7) for slot in range(SLOTS + 3)]
     before = maxima(series(*numbers[:SLOTS]), Window(SLOTS, 0), 30)
     after = maxima(series(*numbers[3:]), Window(SLOTS, 3), 30)
@@ -79,6 +79,6 @@ def test_a_chart():
 
 
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.floats(allow_nan=False, allow_infinity=False))
-def test_any_scale_has_a_place_for_any_number(low, high, value):
+def test_scale_maps_any_number_to_0_to_1(low, high, value):
     if math.isfinite(low) and math.isfinite(high) and math.isfinite(high - low) and math.isfinite(value - low):
         assert 0.0 <= Scale(low, high).ratio(value) <= 1.0

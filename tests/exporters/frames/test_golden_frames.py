@@ -90,6 +90,6 @@ def page(state, size):
 
 
 @pytest.mark.parametrize("name", STATES)
-def test_a_frame_is_as_it_was_read(name, assert_golden):
+def test_frames_match_their_golden_files(name, assert_golden):
     state = STATES[name]()
     assert_golden(FOLDER / f"{name}.txt", "\n".join(page(state, size) for size in SIZES))

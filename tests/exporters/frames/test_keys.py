@@ -57,11 +57,11 @@ def chosen(state, size=SIZE):
         (("S", "S", Key.HOME), "0"),
     ],
 )
-def test_the_choice_moves_and_is_in_sight(keys, wanted):
+def test_selected_row_moves_and_stays_visible(keys, wanted):
     assert chosen(pressed(cards(), *keys)) == wanted
 
 
-def test_the_choice_stays_with_its_card_when_the_order_changes():
+def test_selection_stays_with_its_card_when_the_order_changes():
     state = pressed(cards(), Key.DOWN, Key.DOWN, Key.DOWN)
     card = chosen(state)
     for _ in range(12):
@@ -89,18 +89,18 @@ def test_the_choice_stays_with_its_card_when_the_order_changes():
         (("?", "3"), View.CARD),
     ],
 )
-def test_the_views(keys, view):
+def test_keys_open_the_views(keys, view):
     assert pressed(nodes(), *keys).view is view
 
 
-def test_enter_opens_the_chosen_node_and_its_worst_card():
+def test_enter_opens_the_selected_node_and_its_worst_card():
     state = pressed(nodes(), Key.DOWN, Key.DOWN, Key.ENTER)
     assert seen(state)[0].startswith("gpu02, ")
     assert "nvidia 1 " in "\n".join(seen(pressed(state, Key.ENTER)))
     assert chosen(pressed(state, Key.ESCAPE)) == "gpu02"
 
 
-def test_another_node_is_looked_at_from_its_beginning():
+def test_another_node_is_shown_from_the_top():
     state = pressed(nodes(), Key.ENTER, Key.END, "/", "0", Key.ENTER, Key.ESCAPE, Key.ESCAPE, Key.DOWN, Key.ENTER)
     assert chosen(state) == "1"
 
@@ -127,7 +127,7 @@ def test_the_filter(typed, wanted):
     )
 
 
-def test_the_filter_is_kept_by_enter_and_ended_by_escape():
+def test_enter_keeps_the_filter_and_escape_clears_it():
     state = pressed(cards(), "/", *"12q?", Key.BACKSPACE, Key.BACKSPACE)
     assert state.options.filter == "12"
     assert frame(state, SIZE).cursor == (22, len("filter: 12"))
@@ -164,7 +164,7 @@ def test_every_column_can_be_sorted_by_and_absences_come_last():
         ("uc", "UTIL", "UTIL▼"),
     ],
 )
-def test_common_orders_have_a_key_and_the_column_a_mark(keys, column, heading):
+def test_sort_keys_mark_their_column(keys, column, heading):
     state = pressed(cards(), *keys)
     assert state.options.sort == column
     top = next(line for line in seen(state) if "TEMP" in line)
@@ -172,7 +172,7 @@ def test_common_orders_have_a_key_and_the_column_a_mark(keys, column, heading):
     assert len(re.findall("[▼▲]", top)) == bool(heading)
 
 
-def test_a_sorted_list_says_so():
+def test_sorted_list_names_its_order():
     assert seen(pressed(cards(), "s"))[-2] == "by VENDOR"
     assert seen(pressed(cards(), "s", "r"))[-2] == "by VENDOR, reversed"
     assert seen(pressed(cards(), "r"))[-2] == "best first"
@@ -189,7 +189,7 @@ def test_the_readings_of_a_card_have_a_filter():
     assert "power cap" in "\n".join(seen(pressed(state, Key.ESCAPE, Key.END)))
 
 
-def test_q_ends_it_but_not_while_a_filter_is_typed():
+def test_q_quits_unless_a_filter_is_typed():
     assert pressed(cards(), "q").has_quit
     assert not pressed(cards(), "/", "q").has_quit
     assert pressed(cards(), "?", "q").has_quit

@@ -36,7 +36,7 @@ def shown_rows(lines):
 
 @few
 @given(st.integers(1, 20), st.integers(0, 10_000), roomy)
-def test_each_number_of_a_card_is_whole(cards, seed, size):
+def test_no_number_of_a_card_is_truncated(cards, seed, size):
     snapshot = kit.big_snapshot(cards, 90, seed)
     heading, shown = shown_rows(lines_of(State(nodes=(NodeState("", snapshot),)), size))
     by_label = {row.device.device: cells(row) for row in rows(snapshot)}
@@ -53,7 +53,7 @@ def test_each_number_of_a_card_is_whole(cards, seed, size):
 
 @few
 @given(st.integers(1, 12), roomy)
-def test_what_does_not_fit_is_counted(nodes, size):
+def test_rows_that_do_not_fit_are_counted(nodes, size):
     state = State(nodes=tuple(looked_at.node(4, f"node{number}") for number in range(nodes)), view=View.NODES)
     lines = lines_of(state, size)
     names = sum(bool(re.match(r"[▸ ]node\d", line)) for line in lines)
@@ -73,7 +73,7 @@ def every_line(state, size):
 
 @few
 @given(st.integers(0, 10_000), roomy)
-def test_each_reading_of_a_card_is_whole_on_some_page(seed, size):
+def test_each_reading_of_a_card_is_shown_untruncated(seed, size):
     snapshot = kit.big_snapshot(2, 40, seed)
     state = State(nodes=(NodeState("", snapshot, looked_at.past(2)),), view=View.CARD, card="GPU-00000001")
     text = "\n".join(every_line(state, size))
@@ -133,7 +133,7 @@ def test_a_counter_that_changes_twice_at_one_time_has_no_rate():
 
 @few
 @given(st.integers(1, 60), roomy)
-def test_each_process_is_whole_on_some_page(count, size):
+def test_each_process_is_shown_untruncated(count, size):
     processes = tuple(Process(0, 10**9 + 7 * number, "卡" * 90, number * 1e9) for number in range(count))
     snapshot = kit.snapshot(kit.device(0, processes=processes))
     text = "\n".join(every_line(State(nodes=(NodeState("", snapshot),), view=View.PROCESSES), size))
@@ -141,7 +141,7 @@ def test_each_process_is_whole_on_some_page(count, size):
         assert re.search(rf"(?<!\S){process.pid} .*{re.escape(human.byte_size(process.memory_used_bytes))}(?!\S)", text)
 
 
-def test_a_reason_from_outside_does_not_push_the_numbers_out():
+def test_long_reason_does_not_displace_the_numbers():
     past = looked_at.past(3)
     evil = replace(
         past.devices["GPU-00000002"]["power_watts"], gaps=(replace(looked_at.GAP, reason="x\x1b[2J" * 2000),)

@@ -49,7 +49,7 @@ def cards(*keys, count=4):
         (("[",) * 40, 360),
     ],
 )
-def test_left_shows_exactly_the_numbers_of_that_slot(keys, back):
+def test_left_key_shows_the_numbers_of_that_slot(keys, back):
     node = looked_at.node(4)
     lines = seen(cards(*keys))
     shown = {match[1]: line for line in lines if (match := re.match(r"[▸ ]nvidia  (\d+) ", line))}
@@ -92,12 +92,12 @@ def test_no_value_of_the_present_is_shown(view):
 
 
 @pytest.mark.parametrize("view", [View.PROCESSES, View.SOURCES])
-def test_what_is_not_stored_is_said_to_be_not_stored(view):
+def test_missing_history_is_shown_as_not_stored(view):
     lines = seen(State(nodes=(looked_at.node(4),), view=view, past_time=kit.WALL_TIME - 60))
     assert any("not stored" in line for line in lines)
 
 
-def test_the_moment_stands_still_while_new_slots_come():
+def test_selected_time_stays_while_slots_are_added():
     state = cards("[")
     newer = replace(looked_at.past(4), start=looked_at.START + 60)
     shown = seen(with_nodes(state, (replace(state.nodes[0], past=newer),)))
@@ -106,11 +106,11 @@ def test_the_moment_stands_still_while_new_slots_come():
 
 
 @pytest.mark.parametrize("keys", [("n",), (Key.RIGHT,), ("[", Key.FAR_RIGHT, ">"), ("]",)])
-def test_behind_the_newest_slot_is_now(keys):
+def test_right_of_the_newest_slot_is_the_present(keys):
     assert pressed(cards(), Key.LEFT, *keys).past_time is None
 
 
-def test_without_a_past_it_stays_now():
+def test_without_history_the_view_stays_in_the_present():
     for past in (None, Past(kit.WALL_TIME, 0)):
         state = State(nodes=(replace(looked_at.node(2), past=past),))
         assert pressed(state, Key.LEFT, "[").past_time is None

@@ -64,7 +64,7 @@ def test_a_pool_without_sources_polls_all(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_said_in_yaml_arrives(config: dict[str, Any], wanted: dict[str, Any], tmp_path: Path) -> None:
+def test_yaml_values_reach_the_daemon(config: dict[str, Any], wanted: dict[str, Any], tmp_path: Path) -> None:
     found = settings(render({**IMAGE, "config": config}).pool("nvidia").config, tmp_path)
     for key, value in wanted.items():
         section = getattr(found, key)
@@ -80,7 +80,7 @@ def test_the_pods_listen_where_they_are_asked(address: list[str] | None, of_a_po
     assert 'config.web.listen_address: probes and Prometheus ask at port; keep ":19820" in the list' in output
 
 
-def test_a_pool_says_more_and_overrides(tmp_path: Path) -> None:
+def test_pool_settings_override_common_settings(tmp_path: Path) -> None:
     """The pool's settings lie over those of all, and these over the chart's own."""
     values = {
         **IMAGE,

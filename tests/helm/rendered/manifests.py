@@ -72,14 +72,14 @@ def conforms(text: str, kubernetes: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_what_is_there_by_default() -> None:
+def test_default_objects_are_rendered() -> None:
     objects = render(IMAGE)
     assert objects.pool_names() == ["amd", "moorethreads", "nvidia"]
     kinds = {item["kind"] for item in objects.all}
     assert kinds == {"ConfigMap", "DaemonSet", "Service", "ServiceAccount"}
 
 
-def test_every_object_is_named_once_and_says_whose_it_is() -> None:
+def test_objects_have_unique_names_and_owner_labels() -> None:
     objects = render({**all_vendors(), **VALUE_SETS["pods monitored"], "networkPolicy": {"enabled": True}})
     names = [(item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]) for item in objects.all]
     assert len(names) == len(set(names))
@@ -101,7 +101,7 @@ def test_names_are_short_enough_whatever_the_release(release: str) -> None:
 
 
 @pytest.mark.parametrize("name", VALUE_SETS)
-def test_whoever_selects_pods_selects_these(name: str) -> None:
+def test_all_selectors_match_the_pods(name: str) -> None:
     values = {**VALUE_SETS[name], "networkPolicy": {"enabled": True}}
     values["monitor"] = {"kind": "PodMonitor", **values.get("monitor", {})}
     objects = render(values)
@@ -129,7 +129,7 @@ def test_a_service_monitor_finds_the_service() -> None:
 
 
 @pytest.mark.parametrize("name", POOLS)
-def test_a_pool_is_restricted_or_says_that_it_is_not(name: str) -> None:
+def test_pool_is_restricted_or_labelled_as_privileged(name: str) -> None:
     pool = render(all_vendors()).pool(name)
     # A service named telemetry would set TELEMETRY_PORT, which the daemon refuses as no setting of its own.
     assert (pool.spec["enableServiceLinks"], pool.spec["automountServiceAccountToken"]) == (False, False)
@@ -208,7 +208,7 @@ def test_every_setting_of_a_pool_arrives() -> None:
         ),
     ],
 )
-def test_images(values: dict[str, Any], images: set[str]) -> None:
+def test_images_are_chosen_by_values(values: dict[str, Any], images: set[str]) -> None:
     assert {pool.container["image"] for pool in render(values).pools().values()} == images
 
 
@@ -224,7 +224,7 @@ def test_images(values: dict[str, Any], images: set[str]) -> None:
         ({**IMAGE, "poolz": {}}, "poolz"),
     ],
 )
-def test_helm_says_what_is_wrong(values: dict[str, Any], expected: str) -> None:
+def test_helm_reports_invalid_values(values: dict[str, Any], expected: str) -> None:
     assert expected in complaint(values)
 
 
@@ -254,7 +254,7 @@ def test_the_package_is_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wanted", ["prometheusRule", "dashboards"])
-def test_a_copy_without_its_links_says_what_it_lacks(wanted: str, tmp_path: Path) -> None:
+def test_copy_without_links_reports_the_missing_files(wanted: str, tmp_path: Path) -> None:
     chart = tmp_path / "chart"
     shutil.copytree(CHART, chart, ignore=shutil.ignore_patterns("rules", "dashboards"))
     assert render(IMAGE, chart=chart).pool_names()

@@ -53,7 +53,7 @@ def test_the_dashboards_are_those_of_grafana() -> None:
 
 
 @pytest.mark.parametrize("kind", ["PodMonitor", "ServiceMonitor"])
-def test_a_prometheus_names_nodes_not_pods(kind: str, tmp_path: Path) -> None:
+def test_instance_label_is_the_node(kind: str, tmp_path: Path) -> None:
     """With the relabelings of the monitor: `instance` is the node, `job` has the pool, and the pod's name is gone."""
     endpoint = endpoint_of(kind)
     with Daemon(tmp_path, arguments=("--demo", "1xnvidia")) as daemon:
