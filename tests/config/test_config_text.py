@@ -40,7 +40,7 @@ def test_printed_settings_load_to_the_same_settings(bench: Workbench, settings: 
     assert bench.settings(effective_toml(settings)) == settings
 
 
-def test_printed_settings_mark_those_from_elsewhere(bench: Workbench) -> None:
+def test_printed_settings_name_flags_and_variables_that_set_them(bench: Workbench) -> None:
     environment = {"TELEMETRY_SOURCES_NVML_MODE": "never", "TELEMETRY_EXPECT_DEVICES": "amd=4"}
     loaded = bench.loaded('[log]\nlevel = "error"\n', environment, {"log.format": "json"})
     text = effective_toml(loaded.settings, loaded.origins)

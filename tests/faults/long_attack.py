@@ -98,7 +98,7 @@ def test_node_bears_floods_of_requests(tmp_path: Path, record_property: Record) 
 
 
 @pytest.mark.parametrize("mobs", UNREAD.values(), ids=UNREAD)
-def test_clients_that_read_no_answer_cost_little(tmp_path: Path, record_property: Record, mobs: Sequence[Mob]) -> None:
+def test_node_bears_clients_that_read_no_answer(tmp_path: Path, record_property: Record, mobs: Sequence[Mob]) -> None:
     siege = Siege()
     with Daemon(tmp_path, arguments=("--demo", "32xnvidia")) as daemon, contextlib.ExitStack() as attackers:
         daemon.until(lambda: "accelerator_power_watts{" in daemon.page())

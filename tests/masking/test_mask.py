@@ -106,7 +106,7 @@ NOT_SECRET = (
 )
 
 
-def test_a_secret_is_replaced_by_something_of_its_shape() -> None:
+def test_secret_is_replaced_by_a_text_of_its_shape() -> None:
     for text, secret in SECRETS:
         result = masked_text(text)
         assert secret.lower() not in result.lower()
@@ -114,12 +114,12 @@ def test_a_secret_is_replaced_by_something_of_its_shape() -> None:
         assert masked_text(text) == result
 
 
-def test_harmless_text_stays() -> None:
+def test_harmless_text_is_not_masked() -> None:
     for text in NOT_SECRET:
         assert masked_text(text) == text
 
 
-def test_one_identity_has_one_stand_in_in_every_form() -> None:
+def test_each_form_of_an_identity_gets_the_same_stand_in() -> None:
     whole = int("18f68e602b8a790f", 16)
     sysfs, tool, rocminfo, kfd = masked(
         Output(name="/sys/class/drm/card0/device/unique_id", text="18f68e602b8a790f\n"),
@@ -152,7 +152,7 @@ def test_the_addresses_of_a_network_have_stand_ins_of_their_own() -> None:
     assert not set(stand_ins) & set(addresses)
 
 
-def test_an_old_mig_instance_is_the_same_behind_a_key_and_in_a_text() -> None:
+def test_old_mig_instance_has_one_stand_in_after_a_key_and_in_a_text() -> None:
     uuid = "MIG-GPU-9d1b7b3c-5e2a-4c7b-8f16-2a6c7e91d845/7/0"
     keyed, message, gpu = masked(
         Output(data={"uuid": uuid}), Output(text=f"{uuid} is lost\n"), Output(text=f"{uuid[4:44]} is there\n")
@@ -162,7 +162,7 @@ def test_an_old_mig_instance_is_the_same_behind_a_key_and_in_a_text() -> None:
     assert "9d1b7b3c" not in message.text
 
 
-def test_users_of_a_map_are_masked_and_a_plugins_request() -> None:
+def test_users_of_a_map_and_requests_of_plugins_are_masked() -> None:
     assert "anna" not in str(masked(Output(data={"users": {"1000": "anna"}})))
     asked = Command((("smi", "--token", "Hunter2xyzzy"),), folders=("/home/marlowe/bin",))
     globs = Files(("/home/marlowe/*",), links=("/home/marlowe/x",))
@@ -172,13 +172,13 @@ def test_users_of_a_map_are_masked_and_a_plugins_request() -> None:
         assert "marlowe" not in text
 
 
-def test_what_a_reader_calls_its_answers_stays_whatever_people_are_called() -> None:
+def test_output_names_of_readers_are_not_masked() -> None:
     for name in ("slurm", "flux", "pbs"):
         capture = Capture(name, "jobs", Library("jobs", (name,)), (Output(name, data=[]),))
         assert Mask(KEY, (name,)).masked_capture(capture, None) == capture
 
 
-def test_a_host_that_is_called_as_its_cards_changes_no_model() -> None:
+def test_host_named_like_its_cards_changes_no_model() -> None:
     output = Output(text="NVIDIA H100 80GB HBM3\nrun on h100\n", data={"hostname": "h100"})
     report = Report(devices=(Device("nvidia", model="NVIDIA H100 80GB HBM3"),))
     hidden = Mask(KEY, ("h100",)).masked_capture(Capture("any", "any", Library("any"), (output,)), report).outputs[0]
@@ -225,7 +225,7 @@ def test_a_serial_number_without_a_key_is_known_from_its_report() -> None:
     assert "TPXABC" not in masked(output, report=report)[0].text
 
 
-def test_a_process_keeps_the_words_that_everybody_has() -> None:
+def test_common_process_names_are_kept() -> None:
     rows = "| 0  4242  python3 finetune.py --config a.yaml | 512MiB |\n| 0  4243  zebra  | zebra |\nzebra crossing\n"
     processes = (Process(0, 4242, "python3 finetune.py --config a.yaml"), Process(0, 4243, "zebra"))
     first, second, third = masked(Output(text=rows), report=Report(processes=processes))[0].text.splitlines()
@@ -234,7 +234,7 @@ def test_a_process_keeps_the_words_that_everybody_has() -> None:
     assert third == "zebra crossing"
 
 
-def test_columns_below_an_announcing_heading_are_masked() -> None:
+def test_columns_below_a_heading_that_names_identities_are_masked() -> None:
     text = "序列号,温度,用户\nAB7,57.0,maria\nAC8,58.0,root\n\nother,x,y\n"
     first, *rows, blank, other = masked_text(text).splitlines()
     assert (first, [row.split(",")[1] for row in rows], blank, other) == (
@@ -252,7 +252,7 @@ def test_one_device_in_many_forms_is_one_device_in_all() -> None:
     assert len({re.sub("[^0-9a-f]", "", masked_text(form).lower()) for form in forms}) == 1
 
 
-def test_names_that_this_machine_knows_are_masked_wherever_they_stand() -> None:
+def test_names_of_this_machine_are_masked_in_any_text() -> None:
     capture = Capture("any", "any", Library("any"), (Output(text="for tiger: 3 gpu jobs of maria, gpu07, max 5\n"),))
     mask = Mask(KEY, ("tiger", "maria", "gpu", "max", "gpu07"))
     text = mask.masked_capture(capture, None).outputs[0].text
@@ -275,7 +275,7 @@ def test_the_names_of_a_machine_are_found(tmp_path: Path) -> None:
     assert local_names(none, none, {}, none)
 
 
-def test_what_a_reader_was_asked_is_masked_without_harm() -> None:
+def test_requests_are_masked() -> None:
     for parser in PARSERS.values():
         for poll in parser.polls:
             capture = Capture(parser.name, poll.name, poll.request)
@@ -284,7 +284,7 @@ def test_what_a_reader_was_asked_is_masked_without_harm() -> None:
     assert "Hunter2" not in str(Mask(KEY, ()).masked_capture(asked, None))
 
 
-def test_names_failures_and_errors_are_masked_too() -> None:
+def test_names_failures_and_errors_are_masked() -> None:
     capture = Capture(
         "any", "any", Files(("/x",)),
         (Output(name="/home/maria/bin/smi", stderr="node7: no\n"),),
@@ -302,7 +302,7 @@ def test_two_recordings_cannot_be_compared() -> None:
     assert first != other
 
 
-def test_a_stand_in_is_not_what_another_card_was_called() -> None:
+def test_stand_in_differs_from_all_identities() -> None:
     """Some uuids are all zeros but for one digit, of which there are nine."""
     uuids = [f"00000000-0000-0000-0000-00000000000{number}" for number in (7, 8)]
     for key in range(40):
@@ -312,7 +312,7 @@ def test_a_stand_in_is_not_what_another_card_was_called() -> None:
         assert second not in uuids
 
 
-def test_short_values_keep_apart() -> None:
+def test_short_values_get_different_stand_ins() -> None:
     text = "".join(f"Serial Number: {number}\n" for number in (11, 12, 13, 14, 15, 16, 17, 18, 19))
     assert len(set(masked_text(text).splitlines())) == 9
 
@@ -360,7 +360,7 @@ def test_a_masked_capture_has_the_same_readings_and_no_identity(folder: str, cho
                         assert identity not in line
 
 
-def test_a_planted_identity_is_found_whatever_is_before_it() -> None:
+def test_planted_identity_is_found_after_any_text() -> None:
     for plant in PLANTS:
         text = f"it said\n{plant.text}\n57.0C"
         result = masked_text(text)

@@ -40,7 +40,7 @@ def captured(pod_name: str, container: str, namespace: str) -> Plain:
         ("merger.zebra", "fraud-1", "acme"),
     ],
 )
-def test_names_of_pods_are_hidden_and_go_on_joining(pod_name: str, container: str, namespace: str) -> None:
+def test_hidden_pod_names_still_join(pod_name: str, container: str, namespace: str) -> None:
     capture = Capture(
         "kubelet", "pods", PODS.request, (Output("pods", status=0, data=captured(pod_name, container, namespace)),)
     )
@@ -53,7 +53,7 @@ def test_names_of_pods_are_hidden_and_go_on_joining(pod_name: str, container: st
     assert [key.partition(":")[0] for key in claims[0].keys] == ["podname", "container", "pod"]
 
 
-def test_what_a_kubelet_says_hides_its_names_too() -> None:
+def test_names_in_answers_of_the_kubelet_are_hidden() -> None:
     failure = Failure("failed", "exit_status", 'it refuses (gRPC status 2: pod "zebra-7d9f8c6b5-8f3kq" not found)')
     assert "8f3kq" not in str(masked(Capture("kubelet", "pods", PODS.request, (), failure)))
 
@@ -136,7 +136,7 @@ def test_the_group_of_a_process_reports_the_same_kind_of_owner() -> None:
         assert [secret for secret in OWNER_SECRETS if secret.lower() in hidden.lower()] == []
 
 
-def test_a_jobs_number_is_the_same_wherever_it_stands() -> None:
+def test_job_number_has_one_stand_in() -> None:
     data = [
         {"file": "slurm-482131.json", "id": "482131", "name": "482131", "user": "anna"},
         {"file": "pbs-482131.zebra.json", "id": "482131.zebra", "name": "482131.zebra", "user": "anna"},

@@ -26,13 +26,13 @@ def test_each_form_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("around", AROUND)
-def test_no_token_stays(around: str) -> None:
+def test_every_token_is_masked(around: str) -> None:
     for planted in map(token, BEGINNINGS):
         assert planted.secret not in masked(around.format(planted.text)), planted
 
 
 @pytest.mark.parametrize("planted", planted_secrets(), ids=lambda planted: planted.text)
-def test_no_secret_stays(planted: PlantedSecret) -> None:
+def test_every_secret_is_masked(planted: PlantedSecret) -> None:
     assert planted.secret not in masked(planted.text)
 
 
@@ -46,7 +46,7 @@ def test_no_secret_stays(planted: PlantedSecret) -> None:
         "Authorization: AWS4-HMAC Credential=zebra/x, SignedHeaders=host, Signature=zebra9",
     ],
 )
-def test_a_header_hides_no_number_behind_it(header: str) -> None:
+def test_number_after_a_header_is_kept(header: str) -> None:
     text = masked(f"{header} Power: 300 W")
     assert "zebra" not in text
     assert text.endswith(" Power: 300 W")
@@ -69,7 +69,7 @@ TREATMENTS = st.sampled_from((None, "each", "names", "odd", "whole", "address"))
 
 
 @given(TEXTS, st.lists(KNOWN, min_size=1, max_size=3), TREATMENTS)
-def test_the_short_way_finds_what_the_long_one_finds(text, all_known, announced) -> None:
+def test_fast_search_finds_the_same_as_the_full_search(text, all_known, announced) -> None:
     for identities in all_known:
         found = sorted(_search(text, identities, announced).found, key=lambda secret: secret.start)
         assert find_secrets(text, identities, announced) == found
@@ -82,7 +82,7 @@ WORD_LISTS = st.lists(st.text(SIGNS, min_size=1, max_size=6).filter(lambda word:
 @given(WORD_LISTS, WORD_LISTS, st.text(SIGNS, max_size=40))
 @example(["ab", "ab-1-b"], [], "ab")
 @example(["aİb", "İb"], [], "aİb-İB İb")
-def test_they_stand_where_a_pattern_of_all_of_them_finds_them(words: list[str], later: list[str], text: str) -> None:
+def test_words_are_found_like_by_a_pattern_of_all_words(words: list[str], later: list[str], text: str) -> None:
     words_known = WholeWords(words)
     words_known.add(later)
     longest_first = sorted({*words, *later}, key=len, reverse=True)
@@ -91,11 +91,11 @@ def test_they_stand_where_a_pattern_of_all_of_them_finds_them(words: list[str], 
     assert list(words_known.find(text)) == [match.span() for match in re.finditer(pattern, text)]
 
 
-def test_signs_before_a_word_do_not_hide_it() -> None:
+def test_word_after_signs_is_found() -> None:
     assert list(WholeWords(["[SN-12345]", "--", ""]).find("board SN-12345] and [sn-12345]")) == [(6, 15), (21, 30)]
 
 
-def test_a_place_takes_as_many_calls_however_many_words_begin_alike() -> None:
+def test_search_time_does_not_grow_with_similar_words() -> None:
     """A bad source may name hundreds of cards at each poll, and a hosts file tens of thousands of nodes."""
     few, many = (WholeWords(f"ACME-{number:09d}" for number in range(count)) for count in (30, 30_000))
     assert _calls(few, "power of ACME-000000029 and ACME-1") == _calls(many, "power of ACME-000029999 and ACME-1")

@@ -27,7 +27,7 @@ def cards(count: int, start: int = 0) -> tuple[Device, ...]:
     return tuple(Device("amd", number, uuid=f"GPU-{number:08x}-b1c2") for number in range(start, start + count))
 
 
-def test_an_ordinary_report_is_taken_as_it_is() -> None:
+def test_ordinary_report_is_not_changed() -> None:
     assert admit(ORDINARY, ()).report is ORDINARY
 
 
@@ -42,7 +42,7 @@ def test_an_ordinary_report_is_taken_as_it_is() -> None:
         ("readings", tuple(Reading(0, "link_up", 1.0, f"link{n}") for n in range(5000)), bounds.MAX_LABEL_VALUES),
     ],
 )
-def test_of_too_many_the_first_are_taken_and_it_is_told(part: str, items: tuple[object, ...], most: int) -> None:
+def test_first_items_are_kept_if_there_are_too_many(part: str, items: tuple[object, ...], most: int) -> None:
     admitted = admit(replace(ORDINARY, **{part: items}), ())
     assert getattr(admitted.report, part) == items[:most]
     *before, problem = admitted.report.problems
@@ -54,7 +54,7 @@ def test_of_too_many_the_first_are_taken_and_it_is_told(part: str, items: tuple[
     assert admitted.dropped_devices == 0
 
 
-def test_problems_beyond_the_bound_are_one() -> None:
+def test_problems_beyond_the_limit_become_one() -> None:
     problems = tuple(Problem("line", f"problem {n}") for n in range(5000))
     kept = admit(replace(ORDINARY, problems=problems), ()).report.problems
     assert kept[:-1] == problems[: bounds.MAX_PROBLEMS]
@@ -86,7 +86,7 @@ def test_whatever_becomes_a_name_or_a_line_is_cut() -> None:
 
 
 @pytest.mark.parametrize("position", range(12))
-def test_each_long_text_alone_is_noticed(position: int) -> None:
+def test_each_long_text_is_cut(position: int) -> None:
     texts = ["a"] * 12
     texts[position] = LONG
     card = Device("amd", 0, *texts[:3], texts[3], None, texts[4], texts[5], facts=((texts[6], "b"),))
@@ -101,7 +101,7 @@ def test_each_long_text_alone_is_noticed(position: int) -> None:
     assert LONG not in repr(admit(report, ()).report)
 
 
-def test_of_too_many_devices_those_that_were_seen_most_are_taken() -> None:
+def test_most_seen_devices_are_kept_if_there_are_too_many() -> None:
     """The honest card is last in the list, after hundreds that were never seen before."""
     honest = cards(2)
     identities = [Identity(card.uuid or "", "amd", "0", "", uuid=card.uuid, polls=1 << 9) for card in honest]
@@ -122,7 +122,7 @@ def test_of_too_many_devices_those_that_were_seen_most_are_taken() -> None:
     assert accepted.processes == (Process(bounds.MAX_DEVICES - 1, 4711, "train"),)
 
 
-def test_a_part_is_taken_with_its_card_only() -> None:
+def test_partition_is_accepted_only_with_its_card() -> None:
     parts = tuple(Device("amd", None, uuid=f"MIG-{n:08x}", partition=str(n % 7), parent=n // 7) for n in range(1400))
     devices = admit(Report(devices=(*cards(200), *parts)), ()).report.devices
     assert len(devices) == bounds.MAX_DEVICES

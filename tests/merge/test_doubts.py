@@ -60,7 +60,7 @@ def happened(merged):
         pytest.param(card(7, uuid=GARBLED, bus_id=BUS0), id="uuid and number"),
     ],
 )
-def test_one_garbled_list_makes_no_card_and_loses_none(garbled: Device) -> None:
+def test_garbled_list_adds_and_loses_no_card(garbled: Device) -> None:
     lists = Lists()
     before = ups(lists.see(FIRST, SECOND))
     merged = lists.see(garbled, SECOND)
@@ -72,7 +72,7 @@ def test_one_garbled_list_makes_no_card_and_loses_none(garbled: Device) -> None:
     assert [numbers(device) for device in merged.devices] == [WATTS, WATTS]
 
 
-def test_a_garbled_number_that_is_all_that_is_told_leaves_nothing_behind() -> None:
+def test_garbled_index_leaves_nothing_behind() -> None:
     lists = Lists()
     lists.see(card(0), card(1))
     assert ups(lists.see(card(7), card(1))) == {"nvidia:0": False, "nvidia:1": True, "nvidia:7": True}
@@ -89,7 +89,7 @@ def test_a_card_that_was_replaced_is_shown_at_the_second_list() -> None:
     assert set(happened(merged)) == {(UUID0, "lost"), (UUID2, "appeared")}
 
 
-def test_two_sources_that_agree_are_two_witnesses() -> None:
+def test_second_source_confirms_a_change() -> None:
     node = Node()
     sources = ("nvml", "tool")
     node.see(*(reported(source, [(FIRST, WATTS)]) for source in sources))
@@ -98,7 +98,7 @@ def test_two_sources_that_agree_are_two_witnesses() -> None:
     assert ups(merged) == {UUID0: False, UUID2: True}
 
 
-def test_the_same_list_seen_again_is_no_second_witness() -> None:
+def test_repeated_list_confirms_no_change() -> None:
     """Merging happens at every poll of every source, so the same report is merged more than once."""
     lists = Lists()
     lists.see(FIRST)
@@ -107,7 +107,7 @@ def test_the_same_list_seen_again_is_no_second_witness() -> None:
         assert ups(lists.node.see(report, now=now)) == {UUID0: True}
 
 
-def test_what_other_sources_tell_of_the_card_is_still_read() -> None:
+def test_readings_of_other_sources_are_kept_for_a_doubted_card() -> None:
     node = Node()
     files = reported("sysfs", [(card(None, bus_id=BUS0), {"fan_ratio": 0.5})], life=100.0)
     node.see(files, reported("tool", [(FIRST, WATTS)]))
@@ -158,7 +158,7 @@ def test_a_card_in_a_new_slot_is_shown_at_once() -> None:
     assert merged.problems == ()
 
 
-def test_exchanged_cards_are_told_by_their_uuids() -> None:
+def test_exchanged_cards_are_identified_by_uuid() -> None:
     lists = after_both()
     merged = lists.see(card(0, uuid=UUID1, bus_id=BUS0), card(1, uuid=UUID0, bus_id=BUS1))
     assert {device.id: device.bus_id for device in merged.devices} == {UUID0: BUS1, UUID1: BUS0}
@@ -171,7 +171,7 @@ def test_a_card_in_the_slot_of_a_lost_one_is_shown_at_once() -> None:
     assert ups(lists.see(card(0, uuid=UUID2, bus_id=BUS0), SECOND)) == {UUID0: False, UUID1: True, UUID2: True}
 
 
-def test_after_a_start_what_is_there_is_shown_at_once() -> None:
+def test_cards_are_shown_at_once_after_a_start() -> None:
     """A card may be replaced while the machine is off."""
     lists = after_both()
     merged = lists.restarted().see(card(0, uuid=UUID2, bus_id=BUS0), SECOND)
@@ -180,7 +180,7 @@ def test_after_a_start_what_is_there_is_shown_at_once() -> None:
 
 
 @pytest.mark.parametrize("lists_of_it", [1, 2, 5])
-def test_what_was_published_wrongly_goes_when_its_slot_is_held_by_the_known_card_again(lists_of_it: int) -> None:
+def test_wrongly_published_card_goes_when_the_known_card_is_back(lists_of_it: int) -> None:
     lists = after_both()
     lists = lists.restarted()
     for _ in range(lists_of_it):
@@ -191,7 +191,7 @@ def test_what_was_published_wrongly_goes_when_its_slot_is_held_by_the_known_card
     assert set(happened(merged)) == {(UUID0, "returned"), (GARBLED, "removed")}
 
 
-def test_it_goes_also_when_the_slot_was_empty_in_between() -> None:
+def test_wrongly_published_card_goes_also_after_an_empty_slot() -> None:
     lists = after_both()
     lists = lists.restarted()
     lists.see(card(0, uuid=UUID2, bus_id=BUS0), SECOND)
@@ -199,7 +199,7 @@ def test_it_goes_also_when_the_slot_was_empty_in_between() -> None:
     assert ups(lists.see(FIRST, SECOND)) == {UUID0: True, UUID1: True}
 
 
-def test_a_returning_card_takes_no_lost_one_of_another_slot_along() -> None:
+def test_returning_card_does_not_change_a_lost_card_elsewhere() -> None:
     lists = after_both()
     lists.see()
     assert ups(lists.see(FIRST)) == {UUID0: True, UUID1: False}
@@ -218,7 +218,7 @@ def test_partitions_come_and_go_at_once() -> None:
     assert lists.node.merged.problems == ()
 
 
-def test_partitions_of_a_doubted_card_stay_its_own() -> None:
+def test_partitions_of_a_doubted_card_keep_their_parent() -> None:
     lists = Lists()
     part = card(None, uuid="MIG-aaaa-1111", bus_id=BUS0, partition="0", parent=0)
     before = ups(lists.see(FIRST, part))
@@ -226,7 +226,7 @@ def test_partitions_of_a_doubted_card_stay_its_own() -> None:
     assert (ups(merged), [device.parent for device in merged.devices]) == (before, [None, UUID0])
 
 
-def test_a_number_still_stands_for_the_known_card_after_a_doubt() -> None:
+def test_index_still_means_the_known_card_after_a_doubt() -> None:
     lists = after_both()
     lists.see(card(0, uuid=GARBLED, bus_id=BUS0), SECOND)
     merged = lists.see(card(0), card(1))
@@ -254,9 +254,7 @@ def garble(device: Device, how: str, number: int) -> Device:
     st.lists(st.one_of(st.just(()), st.lists(GARBLES, min_size=3, max_size=3).map(tuple)), max_size=8),
     st.integers(min_value=0, max_value=8),
 )
-def test_whatever_a_bad_list_told_all_is_as_it_was_after_the_next_whole_one(
-    lists: list[tuple[str, ...]], start: int
-) -> None:
+def test_next_complete_list_undoes_any_bad_list(lists: list[tuple[str, ...]], start: int) -> None:
     """Bad lists alternate with whole ones; lines may be missing, and the daemon restarts once."""
     tool = Lists()
     for _ in range(3):

@@ -34,14 +34,14 @@ def ids(merged):
         ),
     ],
 )
-def test_id(devices, expected):
+def test_id_is_uuid_or_address_or_vendor_and_index(devices, expected):
     """uuid if unique, else bus address, else vendor:index; partitions under their parent."""
     assert ids(Node().see(reported("nvml", [(device, {}) for device in devices]))) == expected
 
 
 @pytest.mark.parametrize("addresses", [(BUS0, BUS1), (None, None)], ids=["with addresses", "with numbers alone"])
 @pytest.mark.parametrize("order", [("own", "one"), ("one", "own")], ids=["later", "at first"])
-def test_one_uuid_for_two_cards_makes_none_of_them_lost(addresses, order):
+def test_uuid_of_two_cards_loses_neither(addresses, order):
     uuids = {"own": (UUID0, UUID1), "one": (UUID0, UUID0)}
     node, seen = Node(), []
     for now, kind in enumerate(kind for kind in (*order, order[0]) for _ in range(4)):
@@ -61,7 +61,7 @@ def test_partition_labels_and_parent():
     assert [(d.device, d.parent) for d in merged.devices] == [("0", None), ("0:1", UUID0)]
 
 
-def test_identity_learnt_late():
+def test_uuid_reported_later_does_not_change_the_id():
     """A uuid and model that are reported later are shown, but id, device and model labels stay."""
     node = Node()
     node.see(reported("tool", [(card(0, bus_id=BUS0), {})]))
@@ -76,7 +76,7 @@ def test_bus_address_learnt_late():
     assert ids(node.see(reported("tool", [(card(0, bus_id=BUS0), {})]))) == ["nvidia:0"]
 
 
-def test_nothing_new_is_named_while_its_vendor_is_pending():
+def test_new_devices_wait_for_the_first_inventory():
     node = Node()
     report = reported("tool", [(card(0, bus_id=BUS0), {})])
     assert ids(node.see(report, pending=["nvidia"])) == []
@@ -93,7 +93,7 @@ def test_identity_survives_a_restart():
     assert [(d.id, d.device) for d in after.devices] == [(d.id, d.device) for d in before.devices]
 
 
-def test_no_identity_of_its_own():
+def test_second_device_with_the_same_identity_is_left_out():
     """A second device that cannot be distinguished from the first is omitted and reported."""
     merged = Node().see(reported("tool", [(card(0), {}), (card(0), {})]))
     assert ids(merged) == ["nvidia:0"]
@@ -115,7 +115,7 @@ def test_an_address_without_its_domain_is_the_same_devices(first, second):
     assert after.devices[0].bus_id == BUS0 or first == BUS0
 
 
-def test_an_address_without_its_domain_that_two_devices_have_is_neithers():
+def test_address_without_a_domain_that_fits_two_devices_joins_neither():
     node = Node()
     both = [card(0, bus_id="0000:33:00.0"), card(1, bus_id="0001:33:00.0")]
     node.see(reported("sysfs", [(device, {}) for device in both]))
@@ -134,7 +134,7 @@ def test_a_partition_is_the_same_whether_or_not_its_address_counts_partitions():
         assert (ids(after), after.events) == (ids(before), ())
 
 
-def test_an_address_alone_is_that_of_the_card_that_is_there_and_not_of_the_one_it_replaced():
+def test_address_alone_means_the_present_card():
     node = Node()
     for number, uuid in enumerate((UUID0, UUID1, UUID1)):
         node.see(reported("tool", [(card(0, uuid=uuid, bus_id=BUS0), {})], taken=float(number)))

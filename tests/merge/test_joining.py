@@ -37,7 +37,7 @@ def test_two_sources_of_one_device(first, second, devices):
         pytest.param(card(0), card(0), id="never by the indices of two tools"),
     ],
 )
-def test_what_cannot_be_joined_and_not_told_apart(first, second):
+def test_device_that_cannot_be_joined_or_distinguished_is_left_out(first, second):
     merged = Node().see(
         reported("a", [(first, {"power_watts": 1.0})], space="a"),
         reported("b", [(second, {"fan_ratio": 0.5})], space="b"),
@@ -46,7 +46,7 @@ def test_what_cannot_be_joined_and_not_told_apart(first, second):
     assert [source for source, _ in merged.problems] == ["b"]
 
 
-def test_index_joins_once_its_space_was_learnt():
+def test_index_joins_once_its_index_space_is_known():
     node = Node()
     sysfs = reported("sysfs", [(card(None, bus_id=BUS0), {}), (card(None, bus_id=BUS1), {})], form="data")
     listing = reported("tool", [(card(0, bus_id=BUS1), {}), (card(1, bus_id=BUS0), {})], space="tool")
@@ -68,7 +68,7 @@ def _identities(*devices, taken=0.0, space="tool"):
 
 @pytest.mark.parametrize("space", ["tool", ""])
 @pytest.mark.parametrize("who", [{"bus_id": (BUS0, BUS1)}, {"uuid": (UUID0, UUID1)}], ids=["by address", "by uuid"])
-def test_a_failed_inventory_makes_no_other_devices_of_those_that_it_told(who, space):
+def test_failed_inventory_changes_no_known_device(who, space):
     ((word, names),) = who.items()
     first, second = (card(n, **{word: name}) for n, name in enumerate(names))
     node = Node()
@@ -79,7 +79,7 @@ def test_a_failed_inventory_makes_no_other_devices_of_those_that_it_told(who, sp
     assert after.events == ()
 
 
-def test_a_tool_that_numbers_the_rest_anew_is_not_believed_before_it_said_who_they_are():
+def test_renumbered_devices_wait_for_their_identities():
     """Card 0 of three is lost: number 0 is the former number 1, and no card may get its readings."""
     buses = [f"0000:{n}a:00.0" for n in range(3)]
     sysfs = reported("sysfs", [(card(None, bus_id=bus), {"power_watts": 100.0}) for bus in buses], form="data")
@@ -102,7 +102,7 @@ def test_a_tool_that_numbers_the_rest_anew_is_not_believed_before_it_said_who_th
 
 
 @pytest.mark.parametrize("between", [(0.9,), ()], ids=["one left", "none left"])
-def test_the_same_numbers_after_others_are_not_believed_either(between):
+def test_numbers_are_not_trusted_after_a_shorter_list(between):
     """A list with fewer cards came between: the numbers may belong to other cards than before."""
     who = [card(n, uuid=uuid) for n, uuid in enumerate((UUID0, UUID1))]
     node = Node()
@@ -119,7 +119,7 @@ def test_the_same_numbers_after_others_are_not_believed_either(between):
     }
 
 
-def test_whose_cards_nobody_can_tell_is_lost_is_not_said_of_any():
+def test_no_card_is_lost_while_numbers_are_ambiguous():
     """The only source has other numbers than before: which card is missing is unknown until it reports identities."""
     who = [card(n, uuid=uuid) for n, uuid in enumerate((UUID0, UUID1))]
     node = Node()
@@ -130,7 +130,7 @@ def test_whose_cards_nobody_can_tell_is_lost_is_not_said_of_any():
     assert [(d.id, d.up, numbers(d)) for d in merged.devices] == [(UUID0, False, {}), (UUID1, True, {"fan_ratio": 0.2})]
 
 
-def test_no_domain_with_two_candidates_is_told_and_not_joined():
+def test_ambiguous_address_without_a_domain_is_reported():
     sysfs = reported(
         "sysfs", [(card(None, bus_id="0000:33:00.0"), {}), (card(None, bus_id="0001:33:00.0"), {})], form="data"
     )
@@ -139,7 +139,7 @@ def test_no_domain_with_two_candidates_is_told_and_not_joined():
     assert [(source, "could be any of" in problem.text) for source, problem in merged.problems] == [("tool", True)]
 
 
-def test_inventory_fills_what_the_fast_poll_does_not_say():
+def test_inventory_adds_what_the_fast_poll_lacks():
     inventory = reported(
         "tool", [(card(0, uuid=UUID0, model="X"), {}), (card(1, uuid=UUID1, model="X"), {})], poll="inventory", life=900
     )
@@ -168,7 +168,7 @@ def test_readings_of_a_device_that_the_newest_list_lacks_are_dropped():
     ]
 
 
-def test_what_an_older_poll_saw_of_a_card_that_is_down_since_is_not_shown():
+def test_readings_before_a_card_went_down_are_not_shown():
     """The newest list contains the card, and says that it does not answer."""
     slow = reported("tool", [(card(0, bus_id=BUS0), {"fan_ratio": 0.5})], poll="slow", life=180, lists_devices=False)
     fast = reported("tool", [(card(0, bus_id=BUS0, up=False), {})], taken=5.0)
@@ -201,12 +201,12 @@ def test_readings_are_joined_by_the_index_of_the_same_space() -> None:
     assert "link_up.roce" not in devices[4]
 
 
-def test_a_device_that_nobody_lists_is_none() -> None:
+def test_device_that_no_list_contains_is_not_shown() -> None:
     assert sorted(seen_with(links(4, 9))) == [4, 5]
     assert Node().see(links(4)).devices == ()
 
 
-def test_an_index_of_another_space_or_of_none_says_nothing() -> None:
+def test_index_of_another_space_joins_nothing() -> None:
     for space in ("", "other"):
         assert all("link_up.roce" not in values for values in seen_with(links(4, 5, space=space)).values())
 
@@ -259,7 +259,7 @@ def test_an_answer_by_card_and_chip_is_joined_by_them_and_not_by_its_index() -> 
     assert [numbers(device).get("memory_bandwidth_ratio") for device in devices] == [None, None, 0.5, 0.7]
 
 
-def test_a_report_that_names_a_card_which_the_list_lacks_says_nothing() -> None:
+def test_report_about_an_unlisted_card_is_ignored() -> None:
     """A list that has changed since may have renumbered its cards."""
     cards = [chip("0", "0", 0), chip("1", "0", 1)]
     usages = reported("npu-smi", [(chip("1", "0", 1), {"fan_ratio": 0.5})], poll="usages", lists_devices=False)
@@ -270,13 +270,13 @@ def test_a_report_that_names_a_card_which_the_list_lacks_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("list_of", "joined"), [([chip("5", "0", 5)], True), ([chip("5", "0", 5), chip("5", "1", 5)], False)]
 )
-def test_an_answer_for_the_whole_card_is_its_only_chips(list_of: list[Device], joined: bool) -> None:
+def test_card_answer_belongs_to_its_only_chip(list_of: list[Device], joined: bool) -> None:
     board = reported("npu-smi", [(chip("5", None, 5), {"fan_ratio": 0.5})], poll="board", lists_devices=False)
     devices = Node().see(listed(list_of), board).devices
     assert any("fan_ratio" in numbers(device) for device in devices) is joined
 
 
-def test_chips_that_share_their_cards_index_keep_names_of_their_own() -> None:
+def test_chips_with_one_index_have_different_names() -> None:
     node = Node()
     chips = [chip("2", "0", 2), chip("2", "1", 2), chip("4", "0", 4)]
     named = [(device.id, device.device) for device in node.see(listed(chips)).devices]
@@ -291,7 +291,7 @@ def test_chips_with_addresses_are_called_by_them() -> None:
     assert named == [("0000:3b:00.0", "2:0"), ("0000:3c:00.0", "2:1")]
 
 
-def test_a_device_of_which_nothing_is_known_is_shown_once_and_under_one_name() -> None:
+def test_unidentified_device_is_shown_once() -> None:
     node = Node()
     for now in (0.0, 1.0):
         merged = node.see(reported("tool", [(card(None), {"power_watts": 1.0})], taken=now), now=now)
@@ -311,7 +311,7 @@ def partition_metric(taken: float) -> SourceReport:
     return reported("amd-smi", values, poll="metric", taken=taken, life=1000.0)
 
 
-def test_a_poll_that_tells_no_partition_speaks_of_the_one_with_its_number_whichever_is_newer() -> None:
+def test_poll_without_partitions_refers_to_the_one_of_its_index() -> None:
     for newest, older in ((partition_list(2.0), partition_metric(1.0)), (partition_metric(2.0), partition_list(1.0))):
         merged = Node().see(newest, older, now=3.0)
         found = [(d.id, d.device, d.parent, {r.metric: r.value for r in d.readings}) for d in merged.devices]
@@ -321,7 +321,7 @@ def test_a_poll_that_tells_no_partition_speaks_of_the_one_with_its_number_whiche
         ]
 
 
-def test_a_number_that_stands_for_several_says_nothing_without_the_partition() -> None:
+def test_ambiguous_index_without_a_partition_is_ignored() -> None:
     parts = [(card(0, "nvidia"), {}), (card(0, "nvidia", partition="1", parent=0), {})]
     lists = reported("tool", parts, poll="list", taken=2.0)
     plain = reported("tool", [(card(0, "nvidia", partition="1"), {"power_watts": 9.0})], poll="metric", taken=1.0)

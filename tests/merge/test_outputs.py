@@ -10,7 +10,7 @@ def report(*devices, readings=(), **more):
     return Report(devices=devices, readings=tuple(readings), **more)
 
 
-def test_the_same_device_once_with_all_that_is_known():
+def test_sightings_of_a_device_are_combined():
     table = report(Device("x", 0, model="A"), readings=[Reading(0, "power_watts", 5.0)])
     query = report(Device("x", 0, uuid="GPU-1234-abcd", bus_id=BUS), readings=[Reading(0, "fan_ratio", 0.5)])
     combined = combine_reports([table, query])
@@ -18,13 +18,13 @@ def test_the_same_device_once_with_all_that_is_known():
     assert combined.readings == (Reading(0, "power_watts", 5.0), Reading(0, "fan_ratio", 0.5))
 
 
-def test_one_card_each():
+def test_reports_of_different_cards_are_joined():
     combined = combine_reports([report(Device("x", n), readings=[Reading(0, "power_watts", float(n))]) for n in (4, 2)])
     assert [device.index for device in combined.devices] == [4, 2]
     assert [(r.device, r.value) for r in combined.readings] == [(0, 4.0), (1, 2.0)]
 
 
-def test_a_number_fills_an_absence_and_the_first_number_stays():
+def test_first_number_wins_over_absences_and_later_numbers():
     values = [Absent.NOT_REPORTED, 1.0, 2.0, Absent.IMPLAUSIBLE]
     combined = combine_reports([report(Device("x", 0), readings=[Reading(0, "power_watts", v)]) for v in values])
     assert [reading.value for reading in combined.readings] == [1.0]
@@ -65,7 +65,7 @@ def test_two_rows_of_one_output_are_two_devices():
     assert len(combine_reports([report(Device("x", 0), Device("x", 0)), report()]).devices) == 2
 
 
-def test_devices_without_any_name_are_never_the_same():
+def test_devices_without_identity_are_never_combined():
     assert len(combine_reports([report(Device("x")), report(Device("x"))]).devices) == 2
 
 
@@ -74,6 +74,6 @@ def test_the_processes_of_a_device_come_from_one_output():
     assert [process.pid for process in combine_reports([listed, listed]).processes] == [10, 11]
 
 
-def test_one_report_is_itself():
+def test_single_report_is_not_copied():
     single = report(Device("x", 0))
     assert combine_reports([single]) is single

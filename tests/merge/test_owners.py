@@ -89,7 +89,7 @@ def shares_of(found: NodeOwners, position: int = 0) -> list[tuple[str, float, st
     ]
 
 
-def test_a_card_that_nobody_has_stays_as_it_is():
+def test_unallocated_card_is_not_changed():
     device = card(0)
     found = of((device,))
     assert found.devices[0].apply_to(device) is device
@@ -134,7 +134,7 @@ def test_a_name_that_fits_no_card_is_a_problem_and_no_guess(name):
     assert problem.where == "pod ml/train/main"
 
 
-def test_the_places_of_device_files_are_counted_where_no_minor_is_told():
+def test_minor_numbers_are_counted_if_none_is_reported():
     cards = tuple(
         card(number, vendor="amd", facts=(("render_node", f"renderD{render}"),))
         for number, render in ((0, 136), (1, 128), (2, 144))
@@ -143,7 +143,7 @@ def test_the_places_of_device_files_are_counted_where_no_minor_is_told():
     assert [shares_of(found, position) for position in range(3)] == [[("7", 1.0, "whole", None)], [], []]
 
 
-def test_what_several_sources_say_of_one_job_is_one_owner():
+def test_claims_of_several_sources_for_a_job_are_one_owner():
     claims = (
         claimed("slurm", job("41", "alice", "physics"), named("7", "minor"), keys=("slurm:41", "sluid:sAAA")),
         claimed("job-map", job("41"), named("0", "index"), keys=("slurm:41",)),
@@ -155,7 +155,7 @@ def test_what_several_sources_say_of_one_job_is_one_owner():
     )
 
 
-def test_processes_of_others_on_a_card_that_was_given_are_strangers():
+def test_processes_of_others_on_an_allocated_card_are_counted_as_non_owners():
     claims = (claimed("slurm", job("41"), named("7", "minor"), keys=("slurm:41",)),)
     tasks = (task(1, job("41"), "slurm:41"), task(2, user("bob")), task(3, user("eve")))
     device = card(0, process(1, 4.0), process(2, 2.0), process(3, 1.0))
@@ -188,7 +188,7 @@ def test_processes_of_others_on_a_card_that_was_given_are_strangers():
         "an unknown process",
     ],
 )
-def test_what_strangers_use_of_a_card_is_not_the_share_of_its_job(of_job, of_other, other, expected):
+def test_memory_of_non_owners_is_not_in_the_share_of_the_job(of_job, of_other, other, expected):
     claims = (claimed("slurm", job("41", "alice"), named("7", "minor"), keys=("slurm:41",)),)
     tasks = [task(1, job("41"), "slurm:41")]
     if other is not None:
@@ -199,7 +199,7 @@ def test_what_strangers_use_of_a_card_is_not_the_share_of_its_job(of_job, of_oth
     assert (pytest.approx(allocation.share), allocation.basis) == expected
 
 
-def test_where_nothing_was_given_the_processes_tell_the_owners():
+def test_owners_are_users_of_processes_if_there_is_no_claim():
     device = card(0, process(1, 3.0), process(2, 1.0))
     found = of((device,), (), (task(1, user("alice")), task(2, user("bob"))))
     assert shares_of(found) == [("alice", 0.75, "memory", True), ("bob", 0.25, "memory", True)]
@@ -207,7 +207,7 @@ def test_where_nothing_was_given_the_processes_tell_the_owners():
     assert found.devices[0].non_owner_bytes is None
 
 
-def test_a_process_of_which_nothing_is_known_leaves_open_who_uses_the_card():
+def test_unknown_process_leaves_the_use_undecided():
     claims = (claimed("kubelet", pod("train"), named("GPU-12ab34cd-0")),)
     (found,) = of((card(0, process(1)),), claims).devices
     (allocation,) = found.allocations
@@ -227,7 +227,7 @@ def test_a_process_of_which_nothing_is_known_leaves_open_who_uses_the_card():
         (process(1, None), process(2, 1.0), [("ml/a/main", 0.5, "equal"), ("ml/b/main", 0.5, "equal")]),
     ],
 )  # fmt: skip
-def test_a_shared_card_is_shared_by_what_was_measured_of_all(first, second, expected):
+def test_shared_card_is_divided_by_measured_use(first, second, expected):
     claims = (
         claimed("kubelet", pod("a"), named("GPU-12ab34cd-0"), keys=("container:a",), replica="0"),
         claimed("kubelet", pod("b"), named("GPU-12ab34cd-0"), keys=("container:b",), replica="1"),
@@ -261,7 +261,7 @@ def test_a_process_that_the_card_lists_with_its_instance_runs_on_the_instance():
     assert shares_of(found, 0) == shares_of(found, 1) == [("alice", round(3 / 7, 4), "partition", True)]
 
 
-def test_a_pod_whose_processes_are_elsewhere_is_moved_there():
+def test_pod_belongs_to_the_card_of_its_processes():
     claims = (claimed("kubelet", pod("train"), named("GPU-12ab34cd-0"), keys=("pod:uid-1",)),)
     tasks = (task(1, Owner("container", "c"), "container:c", "pod:uid-1"),)
     found = of((card(0), card(1, process(1))), claims, tasks)
@@ -271,7 +271,7 @@ def test_a_pod_whose_processes_are_elsewhere_is_moved_there():
     ]
 
 
-def test_a_job_whose_process_is_on_another_card_is_a_stranger_there():
+def test_process_of_a_job_on_another_card_is_a_non_owner():
     claims = (
         claimed("slurm", job("41"), named("7", "minor"), keys=("slurm:41",)),
         claimed("slurm", job("42"), named("6", "minor")),
@@ -281,7 +281,7 @@ def test_a_job_whose_process_is_on_another_card_is_a_stranger_there():
     assert found.devices[1].non_owner_bytes == 2.0 * GIB
 
 
-def test_of_two_claims_on_one_card_the_one_that_lives_is_right():
+def test_live_claim_wins_over_another_claim():
     claims = (
         claimed("kubelet", pod("old"), named("GPU-12ab34cd-0"), keys=("pod:1",)),
         claimed("kubelet", pod("new"), named("GPU-12ab34cd-0"), keys=("pod:2",)),
@@ -292,7 +292,7 @@ def test_of_two_claims_on_one_card_the_one_that_lives_is_right():
     assert [name for name, *_ in shares_of(with_process)] == ["ml/new/main"]
 
 
-def test_who_has_ended_has_nothing():
+def test_ended_owner_has_no_card():
     claims = (
         claimed("kubelet", pod("old"), named("GPU-12ab34cd-0"), lives=False),
         claimed("slurm", job("41"), named("7", "minor"), ended=NOW - 1),
@@ -300,7 +300,7 @@ def test_who_has_ended_has_nothing():
     assert shares_of(of((card(0),), claims)) == []
 
 
-def test_a_process_in_a_pod_whose_container_is_not_told_belongs_to_the_pod():
+def test_process_of_an_unknown_container_belongs_to_the_pod():
     claims = tuple(
         claimed("kubelet", pod("train", container=name), *names, keys=(f"podname:ml/train/{name}", "pod:u"))
         for name, names in (("main", (named("GPU-12ab34cd-0"),)), ("side", ()))
@@ -309,7 +309,7 @@ def test_a_process_in_a_pod_whose_container_is_not_told_belongs_to_the_pod():
     assert shares_of(found) == [("ml/train/main", 1.0, "whole", True)]
 
 
-def test_the_mps_server_is_nobodys():
+def test_mps_server_has_no_owner():
     server = replace(process(1, 0.5), name="/usr/bin/nvidia-cuda-mps-server")
     claims = (claimed("slurm", job("41"), named("7", "minor"), keys=("slurm:41",)),)
     (found,) = of(
@@ -318,7 +318,7 @@ def test_the_mps_server_is_nobodys():
     assert found.non_owner_bytes == 0.0
 
 
-def test_on_an_instance_two_parties_that_turn_out_to_be_one_owner_are_shown_once():
+def test_two_claims_of_one_owner_on_an_instance_are_one():
     """Each is known by the other's key, so that their sources contradict each other."""
     whole = card(0)
     part = instance(1, whole, "2g.20gb", process(1), process(2))
@@ -329,7 +329,7 @@ def test_on_an_instance_two_parties_that_turn_out_to_be_one_owner_are_shown_once
     assert sum(allocation.share for allocation in found.devices[1].allocations) == pytest.approx(2 / 7)
 
 
-def test_more_owners_than_the_bound_are_one():
+def test_owners_beyond_the_limit_become_one():
     people = tuple(task(pid, user(f"u{pid:02}")) for pid in range(1, 31))
     device = card(0, *(process(pid, float(pid)) for pid in range(1, 31)))
     allocations = of((device,), (), people).devices[0].allocations
@@ -368,7 +368,7 @@ PROCESSES = st.lists(
     st.tuples(PROCESSES, PROCESSES, PROCESSES),
     st.randoms(use_true_random=False),
 )
-def test_shares_never_exceed_a_card_and_no_order_changes_anything(claims, people, processes, order):
+def test_shares_never_exceed_a_card_in_any_order(claims, people, processes, order):
     first = card(0, *processes[0])
     devices = (first, instance(1, first, "2g.20gb", *processes[1]), card(1, *processes[2]))
     tasks = {pid: task(pid, owner, *keys) for pid, (owner, keys) in people.items()}

@@ -75,7 +75,7 @@ def only(merged):
         ),
     ],
 )
-def test_choice(reports, expected):
+def test_number_and_cheap_source_win(reports, expected):
     """The cheap source first, a number before an absence."""
     reading = next(r for r in only(Node().see(*reports)).readings if r.metric == "power_watts")
     assert (reading.value, reading.source) == expected
@@ -156,7 +156,7 @@ def test_a_counter_keeps_its_source():
     assert "energy_joules_total" not in numbers(only(node.see(cheap)))
 
 
-def test_a_counters_source_is_chosen_when_all_were_asked():
+def test_counter_waits_for_all_sources():
     """After a restart the card is known at once, and a tool may answer before the driver's files do."""
     node = Node()
     cheap = report("sysfs", {"energy_joules_total": 1000.0}, form="data")
@@ -190,7 +190,7 @@ def test_memory_ratio_never_mixes_captures():
     assert "memory_used_ratio" not in values(only(Node().see(used, total)))
 
 
-def test_a_printed_ratio_stands_where_none_can_be_derived():
+def test_printed_ratio_is_kept_if_none_can_be_derived():
     assert numbers(only(Node().see(report("tool", {"memory_used_ratio": 0.5}))))["memory_used_ratio"] == 0.5
 
 
@@ -211,12 +211,12 @@ def test_card_level_readings_are_counted_once():
     ]
 
 
-def test_what_a_source_could_give_and_did_not_is_absent():
+def test_declared_metric_without_a_reading_is_absent():
     found = values(only(Node().see(report("tool", {"power_watts": 5.0}, gives=("power_watts", "fan_ratio")))))
     assert found == {"power_watts": 5.0, "fan_ratio": Absent.NOT_REPORTED}
 
 
-def test_out_of_range_is_implausible_whoever_says_it():
+def test_value_out_of_range_is_implausible_from_any_source():
     found = values(only(Node().see(report("plugin", {"utilization_ratio": 42.0, "invented": 1.0}))))
     assert found == {"utilization_ratio": Absent.IMPLAUSIBLE}
 
@@ -229,7 +229,7 @@ def test_processes_come_from_one_source():
     assert only(Node().see(first, second)).processes == (Process(0, 1, "x"),)
 
 
-def test_positions_tell_where_each_reported_device_went():
+def test_positions_map_reported_to_merged_devices():
     """Each (source, poll) maps its positions to ids, so that events find their device."""
     merged = Node().see(reported("a", [(card(0, bus_id=BUS0), {})]), reported("b", [(card(4, bus_id=BUS0), {})]))
     assert merged.device_ids == {("a", "readings"): (BUS0,), ("b", "readings"): (BUS0,)}
@@ -244,7 +244,7 @@ def test_positions_tell_where_each_reported_device_went():
     ],
     ids=["by place", "places that are not reported", "as a whole"],
 )
-def test_errors_are_told_by_place_or_as_a_whole_and_never_both(parts, expected):
+def test_errors_are_shown_by_location_or_as_a_total(parts, expected):
     metric = "ecc_uncorrected_total"
     as_a_whole = report("tool", {metric: {"all": 2.0}})
     merged = Node().see(as_a_whole, report("sysfs", {metric: parts}, form="data"))

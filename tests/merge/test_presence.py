@@ -26,7 +26,7 @@ def ups(merged):
     return {device.bus_id: device.up for device in merged.devices}
 
 
-def test_lost_and_back():
+def test_card_is_lost_and_returns():
     node = Node()
     node.see(both())
     lost = node.see(first_only(taken=2.0), now=2.0)
@@ -40,7 +40,7 @@ def test_lost_and_back():
     assert [(event.id, event.what) for event in back.events] == [(BUS1, "returned")]
 
 
-def test_a_list_that_is_cut_loses_nobody():
+def test_cut_list_loses_no_card():
     node = Node()
     node.see(both())
     whole = first_only(taken=2.0)
@@ -49,13 +49,13 @@ def test_a_list_that_is_cut_loses_nobody():
     assert ups(node.see(first_only(taken=4.0), now=4.0)) == {BUS0: True, BUS1: False}
 
 
-def test_another_source_that_never_listed_it_says_nothing_of_it():
+def test_source_that_never_listed_a_card_does_not_lose_it():
     node = Node()
     node.see(reported("a", [(card(0, bus_id=BUS0), {})]), reported("b", [(card(0, bus_id=BUS1), {})]))
     assert ups(node.see(reported("b", [(card(0, bus_id=BUS1), {})], taken=1.0))) == {BUS1: True}
 
 
-def test_still_listed_by_one_of_two_sources():
+def test_card_listed_by_one_of_two_sources_is_up():
     node = Node()
     device = card(0, bus_id=BUS0)
     node.see(reported("a", [(device, {})]), reported("b", [(device, {})]))
@@ -95,7 +95,7 @@ def test_a_card_that_returns_without_its_partitions():
     assert {device.id: device.up for device in back.devices} == {"GPU-aaaa-1111": True}
 
 
-def test_a_card_that_shows_nothing_is_down():
+def test_card_that_does_not_answer_is_down():
     """A listed card whose tool says that it does not answer is up 0, without readings."""
     merged = Node().see(reported("tool", [(card(0, bus_id=BUS0, up=False), {"power_watts": 5.0})]))
     assert [(device.up, device.readings) for device in merged.devices] == [(False, ())]
@@ -111,13 +111,13 @@ def restarted_after(*reports):
     return Node(MergeState(identities=node.state.identities))
 
 
-def test_nothing_is_lost_before_its_vendors_first_inventory_is_over():
+def test_no_card_is_lost_before_the_first_inventory():
     node = restarted_after(both())
     assert (ups(node.see(first_only(), pending=["nvidia"])), node.merged.events) == ({BUS0: True}, ())
     assert ups(node.see(first_only())) == {BUS0: True, BUS1: False}
 
 
-def test_a_list_of_numbers_loses_no_device_that_is_known_by_its_address():
+def test_list_of_indices_loses_no_device_known_by_address():
     """After a start the owners of the numbers are unknown, so the list makes no device lost."""
     node = restarted_after(both())
     assert (ups(node.see(numbered(), pending=["nvidia"])), node.merged.events) == ({}, ())
@@ -126,7 +126,7 @@ def test_a_list_of_numbers_loses_no_device_that_is_known_by_its_address():
     assert [event.what for event in merged.events] == ["appeared", "appeared"]
 
 
-def test_a_device_that_was_called_by_its_number_is_not_lost_when_its_address_is_told():
+def test_device_is_not_lost_when_its_address_is_first_reported():
     """A slow inventory comes after the devices were shown by their numbers."""
     node = restarted_after(both())
     node.see(numbered())
@@ -165,7 +165,7 @@ def chips(*facts):
         ),
     ],
 )
-def test_chips_that_share_their_cards_address_are_told_apart(pair):
+def test_chips_with_one_address_are_distinguished(pair):
     """On the 310P Duo npu-smi prints one address for both chips; the remaining one is not taken for the lost one."""
     node, times = Node(), count()
 

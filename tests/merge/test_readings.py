@@ -12,7 +12,7 @@ GIVEN = (
 )
 
 
-def test_they_are_what_was_given() -> None:
+def test_readings_behave_like_the_tuple() -> None:
     readings = Readings.of(GIVEN)
     assert readings == GIVEN
     assert tuple(readings) == GIVEN

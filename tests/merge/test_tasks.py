@@ -32,7 +32,7 @@ def test_the_ranks_of_its_processes_are_on_a_card_of_any_vendor(vendor):
     assert ranks(put(device, *tasks)) == ["3", "11"]
 
 
-def test_a_card_has_sixteen_ranks_at_most_and_none_that_nobody_told():
+def test_card_has_at_most_sixteen_reported_ranks():
     processes = [Process(0, pid, "") for pid in range(1, 41)]
     assert len(ranks(put(card(*processes), *(Task(process.pid, 1, rank=process.pid) for process in processes)))) == 16
     assert ranks(put(card(*processes))) == []
@@ -46,17 +46,17 @@ def test_a_lost_card_has_no_ranks():
     ("listed", "held", "expected"),
     [(None, 5.0, 5.0), (7.0, 5.0, 7.0), (0.0, 5.0, 0.0), (None, None, None)],
 )
-def test_open_files_tell_the_memory_that_the_list_does_not(listed, held, expected):
+def test_memory_comes_from_open_files_if_the_list_lacks_it(listed, held, expected):
     device = put(card(Process(0, 70, "", listed)), Task(70, 1, holds=(ProcessUsage(BUS_ID, held),)))
     assert device.processes[0].memory_used_bytes == expected
 
 
-def test_what_is_held_of_another_card_counts_there():
+def test_memory_held_on_another_card_is_not_counted():
     device = put(card(Process(0, 70, "")), Task(70, 1, holds=(ProcessUsage("0000:04:00.0", 5.0),)))
     assert device.processes[0].memory_used_bytes is None
 
 
-def test_parts_with_one_address_do_not_have_all_that_is_held_of_the_card():
+def test_partitions_do_not_get_the_memory_held_on_the_whole_card():
     parts = [replace(card(Process(0, 70, "")), id=name, device=name) for name in ("a", "b")]
     found = find_owners(parts, (), {70: Task(70, 1, holds=(ProcessUsage(BUS_ID, 5.0),))}, 0.0)
     assert [of_one.processes[0].memory_used_bytes for of_one in found.devices] == [None, None]

@@ -91,9 +91,7 @@ def test_each_tier_gives_its_readings(ask: Callable[..., Capture]) -> None:
     assert fast.facts == (("tool_version", "2.2.0"),)
 
 
-def test_what_the_library_does_not_tell_is_absent_and_not_asked_again(
-    fake: FakeMtml, ask: Callable[..., Capture]
-) -> None:
+def test_unsupported_call_is_absent_and_not_repeated(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
     fake.set_answers(0, power="!4", temperature="!5", utilization="!12", clock="!999")
     for _ in range(3):
         report = PARSER.parse(ask("fast"))
@@ -130,7 +128,7 @@ def test_a_lost_card_is_down_and_the_other_goes_on(fake: FakeMtml, ask: Callable
     assert fake.calls("mtmlLibraryFreeDevice", 0) == 1
 
 
-def test_a_card_more_is_found(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
+def test_changed_card_count_is_noticed(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
     assert len(PARSER.parse(ask()).devices) == 2
     fake.set_answers("node", count=1)
     assert len(PARSER.parse(ask()).devices) == 1
@@ -147,7 +145,7 @@ def test_exchanged_handles_are_noticed_at_the_next_slow_poll(fake: FakeMtml, ask
     assert fake.calls("mtmlLibraryInit") == 1
 
 
-def test_no_cards_are_an_answer(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
+def test_no_cards_is_a_valid_answer(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
     fake.set_answers("node", count=0)
     assert PARSER.parse(ask()).outcome == "no_devices"
 
@@ -190,7 +188,7 @@ def test_a_library_that_cannot_be_initialised_is_not_tried_at_every_poll(
     assert fake.calls("mtmlLibraryInit") == 1
 
 
-def test_a_driver_that_goes_while_it_is_used_ends_the_session(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
+def test_unloaded_driver_ends_the_session(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
     assert ask().failure is None
     fake.set_answers("node", count=f"!{library.DRIVER_NOT_LOADED}")
     assert failure_of(ask())[1] == "driver_gone"
@@ -214,7 +212,7 @@ def test_without_the_binding_no_process_is_started(fake: FakeMtml) -> None:
     assert "pip install 'device-telemetry[moorethreads]'" in text
 
 
-def test_another_package_of_that_name_is_told_from_the_binding(fake: FakeMtml, tmp_path: Path) -> None:
+def test_other_package_of_that_name_is_distinguished_from_the_binding(fake: FakeMtml, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "pymtml.py").write_text('"""Says hello."""\n')
     environment = {**fake.environment, "PYTHONPATH": str(tmp_path / "other")}

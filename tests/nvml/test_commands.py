@@ -17,7 +17,7 @@ def snapshot(fake: FakeNvml) -> Any:
     return json.loads(done.stdout)
 
 
-def test_a_card_in_parts_and_its_parts(tmp_path: Path) -> None:
+def test_card_with_instances_is_shown_with_them(tmp_path: Path) -> None:
     card, *parts = snapshot(FakeNvml(tmp_path, "h100-mig"))["devices"]
     assert "utilization_ratio" not in card["readings"]
     assert [part["parent"] for part in parts] == [card["id"]] * len(parts)
@@ -26,7 +26,7 @@ def test_a_card_in_parts_and_its_parts(tmp_path: Path) -> None:
     assert not any("power_watts" in part["readings"] for part in parts)
 
 
-def test_the_doctor_calls_nothing_absent_that_the_card_tells_for_its_parts(tmp_path: Path) -> None:
+def test_doctor_ignores_absences_that_instances_explain(tmp_path: Path) -> None:
     done = run_main("doctor", "--source", "nvml", environment=FakeNvml(tmp_path, "a100-mig").environment)
     assert (done.status, done.stderr) == (0, "")
     _, _, nvml_section = done.stdout.partition("nvml: ok")

@@ -55,7 +55,7 @@ def test_structures_are_as_pynvml_has_them() -> None:
 
 
 @pytest.mark.parametrize("level", [450, 535, 595])
-def test_a_driver_branch_lacks_what_came_later(level: int) -> None:
+def test_driver_branch_lacks_functions_of_later_branches(level: int) -> None:
     built = ctypes.CDLL(str(library(level)))
     assert {name for name in symbols(LEVELS[-1]) if hasattr(built, name)} == set(symbols(level))
 

@@ -49,7 +49,7 @@ def test_an_error_of_one_call_costs_that_reading_of_that_gpu(
     assert all(device.up for device in report.devices)
 
 
-def test_what_was_not_to_be_had_once_is_there_the_next_time(bench: Bench) -> None:
+def test_reading_is_back_after_a_temporary_error(bench: Bench) -> None:
     for code in (10, 21, 27, 999):
         bench.fake.fail(UTILIZATION, code, 0, times=1)
         assert value(bench.report(), "utilization_ratio") is Absent.NOT_REPORTED
@@ -83,7 +83,7 @@ def test_a_lost_gpu_is_down_and_left_alone_until_it_is_found_again(bench: Bench,
     assert bench.fake.calls("nvmlInitWithFlags") == 1
 
 
-def test_a_gpu_that_is_lost_in_the_middle_of_a_poll_gives_nothing_of_it(bench: Bench) -> None:
+def test_gpu_lost_during_a_poll_has_no_reading_of_that_poll(bench: Bench) -> None:
     bench.report()
     bench.fake.lose(0, after_calls=4)
     report = bench.report()
@@ -135,7 +135,7 @@ def test_unknown_errors_of_one_tier_alone_are_no_lost_gpu(bench: Bench) -> None:
     assert all(bench.report(tier).devices[0].up for tier in ("processes", "links") * 3)
 
 
-def test_unknown_errors_of_every_gpu_are_the_librarys(bench: Bench) -> None:
+def test_unknown_errors_of_every_gpu_are_an_error_of_the_library(bench: Bench) -> None:
     bench.report()
     bench.move(61)
     for gpu in range(8):
@@ -145,7 +145,7 @@ def test_unknown_errors_of_every_gpu_are_the_librarys(bench: Bench) -> None:
     assert bench.fake.calls("nvmlInitWithFlags") == 2
 
 
-def test_a_gpu_that_cannot_be_opened_costs_itself(tmp_path: Path) -> None:
+def test_gpu_that_cannot_be_opened_leaves_the_others(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, "h100")
     fake.fail("nvmlDeviceGetHandleByIndex_v2", GPU_IS_LOST, 3)
     fake.fail("nvmlDeviceGetHandleByIndex_v2", 4, 5)
@@ -189,7 +189,7 @@ def test_what_cannot_be_initialised_says_why_and_is_not_tried_in_a_loop(
     ("code", "reason"),
     [(UNKNOWN, "no_permission"), (4, "no_permission"), (9, "driver_gone"), (GPU_NOT_FOUND, None)],
 )
-def test_gpus_that_cannot_be_counted_are_not_none_unless_the_library_says_so(
+def test_failed_count_of_gpus_is_an_error_unless_the_library_reports_none(
     tmp_path: Path, code: int, reason: str | None
 ) -> None:
     fake = FakeNvml(tmp_path, "h100")
@@ -253,7 +253,7 @@ def test_a_changed_node_is_initialised_again(bench: Bench, change: str) -> None:
     assert len(bench.report().devices) == 8
 
 
-def test_no_gpus_is_an_answer_and_one_that_comes_is_found(tmp_path: Path) -> None:
+def test_no_gpus_is_a_valid_answer_and_a_new_one_is_found(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, "t4")
     fake.unplug(0)
     with reading(fake) as bench:
@@ -305,7 +305,7 @@ def test_a_call_that_hangs_costs_the_worker_and_nothing_else(fake: FakeNvml) -> 
             assert is_back(bench)
 
 
-def test_a_worker_that_the_kernel_holds_is_stuck_and_gets_no_second(fake: FakeNvml) -> None:
+def test_worker_blocked_in_the_kernel_is_stuck_and_not_replaced(fake: FakeNvml) -> None:
     held: list[UnkillableProcess] = []
 
     def launcher(what: LaunchRequest) -> Process:

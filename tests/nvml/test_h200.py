@@ -64,14 +64,14 @@ def test_the_readings_are_those_of_nvidia_smi() -> None:
     assert work == pytest.approx(220.5e12, rel=0.15)
 
 
-def test_the_flight_recorder_kept_what_led_to_an_xid() -> None:
+def test_flight_file_has_the_captures_before_an_xid() -> None:
     """A program wrote to an unmapped address."""
     assert shown("--replay", FLIGHT, "--at", "30s")["condition"]["word"] != "xid_31"
     device = shown("--replay", FLIGHT)
     assert device["condition"] == {"word": "xid_31", "severity": "quiet"}
 
 
-def test_a_card_that_waits_is_not_slow_because_of_a_clock_that_is_nearly_the_highest() -> None:
+def test_cause_of_a_waiting_card_near_its_highest_clock_is_the_gap() -> None:
     """`sw_power_cap` all the time, at 1,950 of 1,980 MHz and 149 of 700 W, while the host makes random numbers."""
     status, out, errors = run_main("profile", str(TRACE), "--recording", str(RECORDING), "--format", "json")
     assert status == 0, errors

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.needs("cc")
 TARGET = "telemetry_daemon.readers.nvml.reader:READER"
 
 
-def test_a_process_is_started_where_a_place_changes_in_which_the_loader_looks(tmp_path: Path) -> None:
+def test_change_in_a_library_folder_starts_a_process(tmp_path: Path) -> None:
     fake, launcher, clock = FakeNvml(tmp_path, "t4"), CountingLauncher(), HandClock()
     fake.uninstall()
     with closing(Worker("nvml", {"nvml": TARGET}, launcher=launcher, environment=fake.environment)) as worker:

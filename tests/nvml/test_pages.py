@@ -25,5 +25,5 @@ def test_the_page_of_a_node(profile: str, tmp_path: Path, assert_golden: Callabl
     assert_golden(PAGES / f"{profile}.txt", "".join(cards))
 
 
-def test_no_page_is_left_of_a_profile_that_is_gone() -> None:
+def test_every_page_has_a_profile() -> None:
     assert {path.stem for path in PAGES.iterdir()} == set(profile_names())

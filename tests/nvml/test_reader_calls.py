@@ -51,7 +51,7 @@ def test_calls_of_each_tier_on_one_gpu(
     assert tuple(made.values()) == (fast, counters, gpm, slow, links, processes, inventory)
 
 
-def test_what_is_not_supported_is_asked_once_and_stays_absent(bench: Bench) -> None:
+def test_unsupported_call_is_asked_once_and_stays_absent(bench: Bench) -> None:
     bench.fake.refuse(0, "nvmlDeviceGetUtilizationRates", NOT_SUPPORTED)
     answers = [bench.gpu()["calls"]["UtilizationRates"] for _ in range(5)]
     assert answers == [{"error": NOT_SUPPORTED}] * 5
@@ -110,7 +110,7 @@ def test_links_that_could_not_be_counted_are_counted_the_next_time(tmp_path: Pat
     assert found == [Absent.NOT_REPORTED, 1.0]
 
 
-def test_what_is_not_permitted_is_asked_again_after_ten_minutes(bench: Bench) -> None:
+def test_forbidden_call_is_asked_again_after_ten_minutes(bench: Bench) -> None:
     bench.fake.fail("nvmlDeviceGetUtilizationRates", NO_PERMISSION, 0)
     for _ in range(3):
         assert bench.gpu()["calls"]["UtilizationRates"] == {"error": NO_PERMISSION}
@@ -122,7 +122,7 @@ def test_what_is_not_permitted_is_asked_again_after_ten_minutes(bench: Bench) ->
     assert bench.gpu()["calls"]["UtilizationRates"] == {"gpu": 98, "memory": 41}
 
 
-def test_after_an_initialisation_everything_is_asked_anew(bench: Bench) -> None:
+def test_everything_is_asked_again_after_an_initialisation(bench: Bench) -> None:
     bench.fake.refuse(0, "nvmlDeviceGetUtilizationRates", NOT_SUPPORTED)
     bench.data()
     bench.fake.set_answer(0, "nvmlDeviceGetUtilizationRates", 11, 12)

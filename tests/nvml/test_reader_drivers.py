@@ -79,7 +79,7 @@ def test_the_driver_counts_where_the_library_does_not_say_its_version(tmp_path: 
         assert value(bench.report("counters"), "throttled_seconds_total", "hw_thermal") == 2.0
 
 
-def test_before_510_used_memory_holds_what_the_driver_keeps(tmp_path: Path) -> None:
+def test_used_memory_includes_reserved_memory_before_510(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, "a100", driver="470.57.02")
     fake.set_answer(0, "nvmlDeviceGetMemoryInfo", 1000, 600, 400)
     with reading(fake) as bench:
@@ -88,7 +88,7 @@ def test_before_510_used_memory_holds_what_the_driver_keeps(tmp_path: Path) -> N
     assert value(report, "memory_reserved_bytes") is Absent.NOT_REPORTED
 
 
-def test_the_kind_of_the_power_stays_when_the_average_fails_once(bench: Bench) -> None:
+def test_power_kind_is_kept_after_one_failure(bench: Bench) -> None:
     def power(report: Report) -> tuple[object, ...]:
         return value(report, "power_watts"), dict(report.devices[0].facts).get("power_kind")
 
@@ -98,14 +98,14 @@ def test_the_kind_of_the_power_stays_when_the_average_fails_once(bench: Bench) -
     assert (first, failed) == ((645.31, "average"), (Absent.NOT_REPORTED, "average"))
 
 
-def test_a_card_that_never_told_an_average_gives_the_power_of_the_moment(bench: Bench) -> None:
+def test_card_without_average_power_has_instantaneous_power(bench: Bench) -> None:
     bench.fake.refuse_field(0, 185, UNKNOWN)
     report = [bench.report() for _ in range(2)][-1]
     assert value(report, "power_watts") == 648.92
     assert dict(report.devices[0].facts)["power_kind"] == "instant"
 
 
-def test_memory_that_was_told_without_what_the_driver_keeps_is_not_told_with_it(bench: Bench) -> None:
+def test_used_memory_does_not_switch_to_include_reserved_memory(bench: Bench) -> None:
     """The older call counts reserved memory as used: a number that jumps for one poll is worse than none."""
     before = value(bench.report(), "memory_used_bytes")
     bench.fake.fail("nvmlDeviceGetMemoryInfo_v2", UNKNOWN, 0, times=1)
@@ -155,7 +155,7 @@ def test_a_counter_of_32_bits_that_wraps_every_second_is_no_counter(bench: Bench
     assert value(bench.report("slow"), "pcie_transmit_bytes_total", device=1) is Absent.NOT_SUPPORTED, "switched off"
 
 
-def test_a_signed_field_below_freezing_point_and_not_a_number_are_none(bench: Bench) -> None:
+def test_negative_temperature_and_nan_are_absent(bench: Bench) -> None:
     bench.fake.field(0, 186, float("nan"), kind="double")
     bench.fake.field(0, 82, -5, kind="int")
     report = bench.report()
@@ -173,7 +173,7 @@ def test_a_counter_that_is_all_ones_is_implausible(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("driver", ["560.35.03", "580.105.08"])
-def test_a_temperature_with_all_bits_set_is_none_by_the_older_and_the_newer_call(tmp_path: Path, driver: str) -> None:
+def test_temperature_with_all_bits_set_is_absent_in_both_calls(tmp_path: Path, driver: str) -> None:
     """The newer call has a signed number, which is -1 then."""
     fake = FakeNvml(tmp_path, "a100", driver=driver)
     fake.set_answer(0, "nvmlDeviceGetTemperature.0", 2**32 - 1)
@@ -185,7 +185,7 @@ def test_a_temperature_with_all_bits_set_is_none_by_the_older_and_the_newer_call
     assert value(report, "temperature_celsius", "core", device=1) == 49.0
 
 
-def test_a_text_or_a_bus_address_that_is_none_costs_itself_only(bench: Bench) -> None:
+def test_invalid_text_or_bus_address_leaves_other_readings(bench: Bench) -> None:
     bench.fake.set_answer(0, "nvmlDeviceGetSerial", "\udcff\udcfe")
     bench.fake.fail("nvmlDeviceGetPciInfo_v3", 0, 0)
     report = bench.report()
@@ -232,7 +232,7 @@ def of_2023(pynvml: ModuleType) -> ModuleType:
 
 
 @pytest.mark.parametrize("profile", ["a100", "a100-mig", "wsl", "gb10"])
-def test_a_wheel_that_hides_the_librarys_functions_tells_the_same_processes(profile: str, tmp_path: Path) -> None:
+def test_processes_are_read_although_a_wheel_hides_functions(profile: str, tmp_path: Path) -> None:
     found = []
     for module in (real, shadowed):
         with reading(FakeNvml(tmp_path / module.__name__, profile), module) as bench:
@@ -242,7 +242,7 @@ def test_a_wheel_that_hides_the_librarys_functions_tells_the_same_processes(prof
     assert found[0][0]
 
 
-def test_each_fan_tells_its_revolutions_and_the_fastest_counts(tmp_path: Path) -> None:
+def test_fastest_fan_is_shown(tmp_path: Path) -> None:
     with reading(FakeNvml(tmp_path, "wsl", driver="580.105.08")) as bench:
         bench.fake.set_answer(0, "nvmlDeviceGetFanSpeedRPM.1", 1250)
         report = bench.report("slow")
@@ -253,7 +253,7 @@ def test_each_fan_tells_its_revolutions_and_the_fastest_counts(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("driver", "module"), [("560.35.03", real), ("580.105.08", shadowed)])
-def test_where_no_revolutions_are_told_they_are_asked_once(
+def test_unsupported_fan_speed_is_asked_once(
     tmp_path: Path, driver: str, module: Callable[[ModuleType], ModuleType]
 ) -> None:
     """A driver, or a wheel, without the call."""
@@ -266,7 +266,7 @@ def test_where_no_revolutions_are_told_they_are_asked_once(
 
 
 @pytest.mark.parametrize(("profile", "dram"), [("h100", 5.0), ("a100", 1.0)])
-def test_what_the_board_counts_over_its_life_is_told_apart(profile: str, dram: float, tmp_path: Path) -> None:
+def test_lifetime_errors_are_separate_readings(profile: str, dram: float, tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, profile)
     for kind, location in itertools.product((0, 1), (2, 7)):
         fake.refuse(1, f"nvmlDeviceGetMemoryErrorCounter.{kind}.1.{location}")
@@ -279,7 +279,7 @@ def test_what_the_board_counts_over_its_life_is_told_apart(profile: str, dram: f
     assert value(slow, "ecc_corrected_total", "dram") == dram - (3.0 if profile == "h100" else 1.0)
 
 
-def test_a_utilization_that_is_another_number_costs_itself(bench: Bench) -> None:
+def test_implausible_utilization_leaves_other_readings(bench: Bench) -> None:
     """Drivers have returned clocks in its place, and all ones (NVIDIA/DCGM #199)."""
     bench.fake.set_answer(0, "nvmlDeviceGetUtilizationRates", 1980, 41)
     bench.fake.set_answer(1, "nvmlDeviceGetUtilizationRates", 2**32 - 1, 2**32 - 1)

@@ -21,7 +21,7 @@ def seen_by_the_reader(bench: Bench, waits_before: int, events: int) -> bool:
     return comes_true(lambda: bench.fake.calls(WAIT) > waits_before + events)
 
 
-def test_an_xid_is_told_once_with_its_gpu_and_time(bench: Bench) -> None:
+def test_xid_is_reported_once_with_its_gpu_and_time(bench: Bench) -> None:
     bench.report()
     before = time.time()
     bench.fake.xid(3, 31)
@@ -74,7 +74,7 @@ def test_a_wait_that_fails_at_once_is_put_off(bench: Bench, monkeypatch: pytest.
     assert bench.fake.calls(WAIT) == 7
 
 
-def test_what_came_before_the_library_had_to_be_initialised_again_is_told_after_it(bench: Bench) -> None:
+def test_events_before_an_initialisation_are_reported_after_it(bench: Bench) -> None:
     """An Xid is often the reason for it."""
     bench.report()
     waits = bench.fake.calls(WAIT)
@@ -88,7 +88,7 @@ def test_what_came_before_the_library_had_to_be_initialised_again_is_told_after_
 
 
 @pytest.mark.parametrize("profile", ["vgpu", "jetson"])
-def test_where_there_are_no_events_there_is_no_thread(profile: str, tmp_path: Path) -> None:
+def test_no_thread_is_started_without_event_support(profile: str, tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, profile)
     with reading(fake) as bench:
         assert bench.report().outcome == "ok"

@@ -21,7 +21,7 @@ def gpm(bench: Bench, *, after: float = 2.0) -> list[object]:
     return [value(report, metric) for metric in METRICS]
 
 
-def test_the_first_poll_tells_what_was_since_the_initialisation(bench: Bench) -> None:
+def test_first_poll_covers_the_time_since_the_initialisation(bench: Bench) -> None:
     """It waits a tenth of a second: a snapshot has no second poll."""
     report = bench.report("gpm")
     assert [value(report, metric) for metric in METRICS] == [0.914, 0.4725, 0.63, 0.555]
@@ -29,14 +29,14 @@ def test_the_first_poll_tells_what_was_since_the_initialisation(bench: Bench) ->
     assert bench.fake.calls("nvmlGpmSampleGet", 0) == 2
 
 
-def test_the_next_poll_tells_what_was_since_the_one_before(bench: Bench) -> None:
+def test_next_poll_covers_the_time_since_the_previous_one(bench: Bench) -> None:
     gpm(bench)
     bench.fake.set_answer(0, "gpm.2", 12.5)
     assert gpm(bench) == [0.125, 0.4725, 0.63, 0.555]
     assert bench.fake.calls("nvmlGpmSampleGet", 0) == 3
 
 
-def test_nothing_of_it_is_touched_before_it_is_read(bench: Bench) -> None:
+def test_gpm_is_not_called_before_its_first_poll(bench: Bench) -> None:
     bench.data("inventory")
     assert not [call for call in bench.fake.counts() if "Gpm" in call]
     assert gpm(bench, after=11) == [0.914, 0.4725, 0.63, 0.555]
@@ -65,7 +65,7 @@ def test_the_time_between_two_samples_is_bounded(bench: Bench, seconds: float, i
     assert found == ([0.914, 0.4725, 0.63, 0.555] if is_given else [Absent.NOT_REPORTED] * 4)
 
 
-def test_a_real_zero_is_a_reading_and_a_metric_that_is_none_is_not(bench: Bench) -> None:
+def test_zero_is_a_reading_and_nan_is_not(bench: Bench) -> None:
     bench.fake.set_answer(0, "gpm.2", 0.0)
     bench.fake.set_answer(0, "gpm.5", float("nan"))
     gpm(bench)
@@ -82,7 +82,7 @@ def test_without_permission_it_is_asked_again_after_ten_minutes(bench: Bench) ->
 
 
 @pytest.mark.parametrize("profile", ["a100", "wsl", "vgpu"])
-def test_where_there_is_none_it_is_absent_and_not_asked_again(profile: str, tmp_path: Path) -> None:
+def test_unsupported_gpm_is_absent_and_not_asked_again(profile: str, tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, profile)
     with reading(fake) as bench:
         assert [gpm(bench) for _ in range(3)] == [[Absent.NOT_SUPPORTED] * 4] * 3

@@ -99,7 +99,7 @@ def test_a_lost_card_takes_its_instances_with_it(mig: Bench) -> None:
     assert mig.fake.calls("*", NODE) > 0
 
 
-def test_an_xid_of_an_instance_is_told_of_that_instance(mig: Bench) -> None:
+def test_xid_of_an_instance_is_reported_for_that_instance(mig: Bench) -> None:
     mig.report()
     mig.fake.xid("0/1", 94)
     assert [(event.device, event.code) for event in mig.events(1)] == [(2, "xid_94")]

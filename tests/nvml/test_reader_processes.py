@@ -51,7 +51,7 @@ def test_a_process_has_the_ratio_of_its_newest_sample(
     assert used(two, *samples) == expected
 
 
-def test_without_any_sample_nothing_is_known(bench: Bench) -> None:
+def test_ratio_is_unknown_without_samples(bench: Bench) -> None:
     bench.fake.processes(0, [Process(71, 1)])
     bench.fake.set_answer(0, CALL)
     assert [used(bench) for _ in range(2)] == [{71: None}] * 2
@@ -78,7 +78,7 @@ def test_instances_have_no_ratio_but_their_number(tmp_path: Path) -> None:
         assert fake.calls(CALL, 0) == 0
 
 
-def test_a_process_in_several_lists_is_one_of_the_kind_that_says_most(bench: Bench) -> None:
+def test_process_in_several_lists_has_the_most_specific_kind(bench: Bench) -> None:
     bench.fake.processes(0, [Process(71, 5), Process(72, None), Process(73, 7), Process(75, None)])
     bench.fake.processes(0, [Process(71, 5), Process(74, 4)], "Graphics")
     bench.fake.processes(0, [Process(72, 6)], "MPSCompute")

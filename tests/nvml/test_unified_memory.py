@@ -19,7 +19,7 @@ def shown(fake: FakeNvml, form: str) -> str:
 
 
 @pytest.mark.parametrize(("profile", "processes"), [("gb10", 4536139776), ("jetson", None)])
-def test_every_surface_says_that_the_memory_is_the_host_s(tmp_path: Path, profile: str, processes: int | None) -> None:
+def test_all_outputs_report_unified_memory(tmp_path: Path, profile: str, processes: int | None) -> None:
     fake = FakeNvml(tmp_path, profile)
     (device,) = json.loads(shown(fake, "json"))["devices"]
     assert [metric for metric in MEMORY if metric in device["readings"]] == []
@@ -32,7 +32,7 @@ def test_every_surface_says_that_the_memory_is_the_host_s(tmp_path: Path, profil
     assert "memory used:" not in table
 
 
-def test_a_part_that_the_driver_reports_as_the_gpu_s_is_not_believed(tmp_path: Path) -> None:
+def test_gpu_memory_reported_by_the_driver_is_ignored(tmp_path: Path) -> None:
     """As some drivers do: 8128 MiB of 128 GiB."""
     fake = FakeNvml(tmp_path, "gb10")
     fake.memory(0, total=8128 << 20, used=1 << 30)

@@ -62,7 +62,7 @@ def test_a_lost_gpu_is_down_and_the_others_go_on(tmp_path: Path) -> None:
         assert value(bench.report(), "utilization_ratio", device=1) == 0.98
 
 
-def test_a_card_in_parts(tmp_path: Path) -> None:
+def test_card_with_instances_is_read(tmp_path: Path) -> None:
     with reading(StandIn("a100-mig"), tmp_path) as bench:
         report, processes = bench.report(), bench.report("processes")
     _, *parts = report.devices

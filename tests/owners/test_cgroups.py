@@ -86,7 +86,7 @@ CASES = {
 # fmt: on
 
 
-def test_each_form_tells_its_owner() -> None:
+def test_each_form_of_a_cgroup_has_its_owner() -> None:
     for name, (text, expected) in CASES.items():
         assert owner_in_cgroup(text) == expected, name
 

@@ -67,7 +67,7 @@ KNOWN = [
 OWN = frozenset({"example.com/gpu", "nvidia.com/own-pool"})
 
 
-def test_known_form() -> None:
+def test_known_id_has_its_names() -> None:
     for resource, device, vendor, names, instance, part in KNOWN:
         assert is_wanted(resource, OWN)
         assert may_be_card(resource, device, OWN)
@@ -79,7 +79,7 @@ def test_known_form() -> None:
 
 
 # Quantities, monitors and what other devices' plugins offer.
-def test_no_owner_has_a_card_by() -> None:
+def test_ids_of_quantities_name_no_card() -> None:
     for resource in [
         "hygon.com/dcumem",
         "hygon.com/dcucores",
@@ -112,7 +112,7 @@ def test_no_owner_has_a_card_by() -> None:
     ("resource", "device"),
     [("nvidia.com/hostdev", "0000:19:00.0"), ("nvidia.com/gpumem", "3"), ("nvidia.com/TU104GL_T4", "14")],
 )
-def test_what_shares_a_vendors_domain_is_no_card(resource: str, device: str) -> None:
+def test_other_resources_of_a_vendors_domain_are_no_cards(resource: str, device: str) -> None:
     """The vendor's network plugin, HAMi's quantities, and IOMMU groups, which look like an index."""
     assert not may_be_card(resource, device, OWN)
 

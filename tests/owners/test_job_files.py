@@ -53,7 +53,7 @@ def owners(result: NodeOwners, cards: tuple[MergedDevice, ...] = CARDS) -> dict[
         pytest.param("slurm", ["0"], (*CARDS, *AMD), {}, id="two vendors have such a number: no guess"),
     ],
 )
-def test_whose_card_it_is(
+def test_job_has_its_cards(
     scheduler: str, devices: list[str], cards: tuple[MergedDevice, ...], expected: dict[int | None, list[str]]
 ) -> None:
     result = asked(scheduler, {"id": "5", "devices": devices}, cards=cards)
@@ -68,11 +68,11 @@ def test_an_old_cgroup_names_device_files() -> None:
 
 
 @pytest.mark.parametrize("devices", [["7"], ["MIG-gone"], ["../../etc"], ["99999"]])
-def test_what_names_no_card_is_counted(devices: list[str]) -> None:
+def test_names_without_a_card_are_counted(devices: list[str]) -> None:
     assert asked("slurm", {"id": "5", "devices": devices}).unresolved == {"slurm": 1}
 
 
-def test_an_ended_job_and_one_of_another_boot_have_nothing() -> None:
+def test_ended_job_and_job_of_another_boot_have_no_card() -> None:
     result = asked(
         "slurm", {"id": "5", "devices": ["0"], "ended": 1999.0}, {"id": "6", "devices": ["1"], "lives": False}
     )
@@ -84,7 +84,7 @@ def test_two_jobs_on_a_card_share_it() -> None:
     assert {item.owner.name: item.share for item in result.devices[1].allocations} == {"5": 0.5, "6": 0.5}
 
 
-def test_the_exclusive_card_of_a_job_whose_epilog_never_came_is_the_next_jobs() -> None:
+def test_next_job_gets_the_exclusive_card_of_a_job_without_epilog() -> None:
     process = Process(0, 42, "python", 1e9)
     cards = (card(0, minor="0"),)
     with_process = (MergedDevice("nvidia", 0, "nvidia-0", "0", "model", facts=(("minor", "0"),), processes=(process,)),)
@@ -94,7 +94,7 @@ def test_the_exclusive_card_of_a_job_whose_epilog_never_came_is_the_next_jobs() 
     assert owners(asked("slurm", *jobs, cards=with_process, tasks=tasks), with_process) == {0: ["6"]}
 
 
-def test_more_jobs_than_are_taken_are_told() -> None:
+def test_jobs_beyond_the_limit_are_reported() -> None:
     poll = job_files.SLURM.polls[0]
     jobs = [{"id": str(number), "ended": 1999.0} for number in range(4999)] + [{"id": "lives"}]
     report = job_files.SLURM.parse(Capture("slurm", poll.name, poll.request, (Output("slurm", status=0, data=jobs),)))

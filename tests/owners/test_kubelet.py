@@ -137,7 +137,7 @@ LIVES = [
 
 
 @pytest.mark.parametrize(("folders", "living", "lives", "uids"), LIVES)
-def test_whether_a_pod_lives(folders: Plain, living: Plain, lives: bool | None, uids: list[str]) -> None:
+def test_whether_a_pod_is_alive(folders: Plain, living: Plain, lives: bool | None, uids: list[str]) -> None:
     [claim] = report_on(
         {"pods": [pod("a", container("main", GPU))], "folders": folders, "living_pod_uids": living}
     ).claims
@@ -170,7 +170,7 @@ def test_allocatable_ids_of_unknown_form_are_problems() -> None:
     assert ["weird" in problem.text for problem in report.problems] == [True]
 
 
-def test_claims_are_bounded_and_those_with_devices_stay() -> None:
+def test_claims_with_devices_are_kept_within_the_limit() -> None:
     idle = [pod(f"idle-{number}", container("main")) for number in range(MAX_CLAIMS)]
     report = report_on({"pods": [*idle, pod("a", container("main", GPU))]})
     assert len(report.claims) == MAX_CLAIMS
@@ -178,7 +178,7 @@ def test_claims_are_bounded_and_those_with_devices_stay() -> None:
     assert report.problems
 
 
-def test_what_is_no_answer_is_not_understood() -> None:
+def test_invalid_answer_is_not_understood() -> None:
     for call in ["pods", "allocatable"]:
         for data in [None, 3, [], {}, {"pods": 3, "devices": "x"}]:
             report = report_on(data, call)

@@ -32,7 +32,7 @@ def test_allocatable_devices() -> None:
     ]
 
 
-def test_only_what_is_wanted_is_kept() -> None:
+def test_only_wanted_resources_are_kept() -> None:
     answer = listed(pod("a", "b", {"c": {"rdma/hca": ("x",), "amd.com/gpu": ("y",)}}, {"dra.net": ("z",)}))
     [found] = pods_in(answer, lambda name: name == "amd.com/gpu")
     assert found["containers"][0]["devices"] == [{"resource": "amd.com/gpu", "device": "y"}]
@@ -55,7 +55,7 @@ def test_only_what_is_wanted_is_kept() -> None:
         pytest.param(b"\x0a\x00" * (MAX_ENTRIES + 1), "more than 4096 pods", id="too many pods"),
     ],
 )
-def test_what_is_no_answer_is_told(answer: bytes, words: str) -> None:
+def test_invalid_answer_is_reported(answer: bytes, words: str) -> None:
     with pytest.raises(DecodeError, match=words):
         pods_in(answer, everything)
 

@@ -36,13 +36,13 @@ def privacy(users="name", pods="name", jobs="name", key=KEY):
         (OTHERS, OTHERS),
     ],
 )
-def test_of_an_owner_that_is_not_told_the_kind_stays_and_a_number(owner, expected):
+def test_hidden_owner_keeps_its_kind_and_a_number(owner, expected):
     shown = privacy("none", "none", "none").hide_owner(owner)
     assert (shown.kind, astuple(shown)[2:]) == (expected.kind, astuple(expected)[2:])
     assert shown.name.isdigit() or owner is OTHERS
 
 
-def test_a_hash_is_the_same_wherever_the_name_is():
+def test_hash_of_a_name_is_the_same_everywhere():
     hashed = privacy(users="hash", jobs="hash")
     job = hashed.hide_owner(JOB)
     assert job.name == job.job_id != JOB.name
@@ -60,13 +60,13 @@ def test_a_hash_depends_on_the_key_and_on_whose_name_it_is():
 
 
 @pytest.mark.parametrize("users", ["hash", "none"])
-def test_only_what_is_chosen_is_hidden(users):
+def test_only_the_chosen_names_are_hidden(users):
     shown = privacy(users=users).hide_owner(JOB)
     assert (shown.name, shown.job_id, shown.partition) == ("1234", "1234", "gpu")
     assert "alice" not in str(shown)
 
 
-def test_by_name_nothing_is_made_anew():
+def test_names_in_the_clear_copy_nothing():
     claim, task = Claim(JOB), Task(7, 1, user="alice", owner=JOB)
     device = kit.shared_device()
     assert BY_NAME.hide_claim(claim) is claim

@@ -57,7 +57,7 @@ def parsed(*data: Plain):
         ),
     ],
 )  # fmt: skip
-def test_what_the_kernel_tells_becomes_a_task(more, expected):
+def test_process_becomes_a_task(more, expected):
     assert parsed({**ALICE, **more}).tasks == (expected,)
 
 
@@ -92,7 +92,7 @@ PLAIN = st.recursive(
 
 
 @given(st.lists(PLAIN, max_size=4))
-def test_any_data_keeps_the_laws(data):
+def test_any_data_gives_a_valid_report(data):
     outputs = (Output("/proc"), *(Output(str(position), status=0, data=value) for position, value in enumerate(data)))
     capture = Capture("proc", POLL.name, POLL.request, outputs)
     report = PARSER.parse(capture)
@@ -119,7 +119,7 @@ def test_memory_on_the_card_is_what_is_resident() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "pos: 0\n", "drm-pdev: x\ndrm-client-id: 7\n", "drm-pdev: 0000:03:00.0\n"])
-def test_other_files_are_no_clients(text):
+def test_text_of_another_file_is_no_client(text):
     assert list(parse_clients([text])) == []
 
 

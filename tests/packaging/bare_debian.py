@@ -128,7 +128,7 @@ def bare(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return Bare(tree, home)
 
 
-def test_make_run_says_where_to_look_once_it_answers_and_nothing_more(bare: Bare) -> None:
+def test_make_run_prints_its_address_once_it_answers(bare: Bare) -> None:
     address = free_address()
     with bare.running("make run", {"TELEMETRY_WEB_LISTEN_ADDRESS": address}) as process:
         assert process.stdout is not None
@@ -148,7 +148,7 @@ def test_make_run_says_where_to_look_once_it_answers_and_nothing_more(bare: Bare
 
 
 @pytest.mark.parametrize("bare", SUITES[-1:], indirect=True)
-def test_make_test_passes_and_tells_what_it_left_out(bare: Bare) -> None:
+def test_make_test_passes_and_lists_skipped_tests(bare: Bare) -> None:
     status, output = bare.run(f'make test ARGS="{PART}"', SHELL)
     assert status == 0
     assert re.search(r"^ *\d+ only root can do this$", output, flags=re.MULTILINE)

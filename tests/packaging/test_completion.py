@@ -66,7 +66,7 @@ def bash_offers(line: str, folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(("line", "offered", "more"), OFFERED)
-def test_bash_offers(folder: Path, line: str, offered: set[str], more: str) -> None:
+def test_bash_completes_commands(folder: Path, line: str, offered: set[str], more: str) -> None:
     found = bash_offers(line, folder)
     assert offered <= found
     assert more == "more" or found == offered
@@ -94,7 +94,7 @@ def test_the_tab_key_of_a_real_shell(folder: Path, shell: list[str], preparation
 
 
 @pytest.mark.needs("fish")
-def test_fish_offers(folder: Path) -> None:
+def test_fish_completes_commands(folder: Path) -> None:
     lines = ["parse mth", "snapshot --form", "snapshot --format ", "parse nvml save"]
     script = f'source "{FOLDER}/telemetry.fish"; ' + "; ".join(
         f"complete -C 'telemetry {line}'; echo" for line in lines
@@ -119,7 +119,7 @@ PAGE = ROOT / "deploy" / "man" / "telemetry.1"
 
 
 @pytest.mark.needs("mandoc")
-def test_the_page_is_without_blame() -> None:
+def test_man_page_passes_the_lint() -> None:
     done = subprocess.run(["mandoc", "-T", "lint", "-W", "style", str(PAGE)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
 
@@ -135,7 +135,7 @@ def sections() -> dict[str, str]:
 
 
 @pytest.mark.needs("mandoc")
-def test_every_option_that_a_command_tells_of_is_in_its_part(sections: dict[str, str]) -> None:
+def test_man_page_has_every_option_of_each_command(sections: dict[str, str]) -> None:
     parts = re.split(r"^ {3}([a-z]+)$", sections["COMMANDS"], flags=re.MULTILINE)[1:]
     parts_by_name = dict(zip(parts[::2], parts[1::2], strict=True))
     assert list(parts_by_name) == [name for name, _ in cli.COMMANDS]
@@ -145,7 +145,7 @@ def test_every_option_that_a_command_tells_of_is_in_its_part(sections: dict[str,
 
 
 @pytest.mark.needs("mandoc")
-def test_every_exit_status_and_variable_is_told(sections: dict[str, str]) -> None:
+def test_man_page_has_every_exit_status_and_variable(sections: dict[str, str]) -> None:
     statuses = {str(value) for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
     assert set(re.findall(r"^ {7}(\d+) ", sections["EXIT STATUS"], re.MULTILINE)) == statuses
     assert {row.variable for row in settings_rows() if row.variable} <= set(sections["ENVIRONMENT"].split())

@@ -46,7 +46,7 @@ def test_what_is_copied_from_the_checkout_is_there_and_makes_the_wheel(tmp_path:
     assert {str(path.relative_to(ROOT)).partition("/")[2] for path in packages} <= made
 
 
-def test_it_runs_as_nobody_by_number_and_may_write_where_it_must() -> None:
+def test_container_runs_as_nobody_with_writable_state() -> None:
     uid, gid = only("USER").split(":")
     assert int(uid) > 0 < int(gid)
     state = Settings().state
@@ -57,7 +57,7 @@ def test_it_runs_as_nobody_by_number_and_may_write_where_it_must() -> None:
     assert json.loads(only("VOLUME")) == [state.directory]
 
 
-def test_it_starts_the_daemon_and_checks_its_health_on_the_port_that_it_tells_of() -> None:
+def test_container_starts_the_daemon_and_checks_the_exposed_port() -> None:
     """An instruction in JSON's list form needs no shell."""
     assert json.loads(only("ENTRYPOINT")) == ["telemetry"]
     command, *arguments = json.loads(only("CMD"))

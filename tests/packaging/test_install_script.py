@@ -131,7 +131,7 @@ def other_pythons_only(made: Bundle, _node: Path) -> None:
         (other_pythons_only, "there is no Python that this bundle has wheels for: 3.99 on aarch64"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_done(
+def test_impossible_installation_is_refused_before_any_change(
     tmp_path: Path, node: Path, spoil: object, complaint: str
 ) -> None:
     made = bundle(tmp_path / "bundle", "1.0")
@@ -204,7 +204,7 @@ def test_a_wrong_argument_and_a_wrong_user(tmp_path: Path) -> None:
     assert "install.sh: run it as root" in alone.stderr
 
 
-def test_a_dry_run_tells_and_does_nothing(tmp_path: Path, node: Path) -> None:
+def test_dry_run_prints_commands_and_changes_nothing(tmp_path: Path, node: Path) -> None:
     before = tree(node)
     output = installed(node, bundle(tmp_path / "bundle", "1.0"), "--dry-run")
     assert len(re.findall("^would run: ", output, re.MULTILINE)) >= 4

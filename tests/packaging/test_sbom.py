@@ -69,7 +69,7 @@ class Distribution(metadata.Distribution):
         pytest.param({"License": "MIT"}, "acme==1.0\n", None, ["acme.py is not the file"], id="gone"),
     ],
 )
-def test_what_must_not_be_shipped_is_told(
+def test_dependency_that_must_not_be_shipped_is_reported(
     tmp_path: Path, headers: dict[str, str], constraints: str, content: str | None, says: list[str]
 ) -> None:
     package = Distribution(tmp_path, **headers)
@@ -101,7 +101,7 @@ SKIPPED = {"name": "psutil", "skip_reason": "Dependency not found"}
         pytest.param("", 12, 2, "NOT AUDITED: pip-audit printed no result", id="no answer"),
     ],
 )
-def test_silence_is_not_an_all_clear(text: str, asked: int, status: int, says: str) -> None:
+def test_audit_without_an_answer_is_no_success(text: str, asked: int, status: int, says: str) -> None:
     verdict = audit_answer.verdict(text, asked)
     assert verdict.status == status
     assert says in "\n".join(verdict.lines)

@@ -74,7 +74,7 @@ def test_systemd_understands_it(tmp_path: Path, drop_in: Path | None) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_nothing_in_it_is_harmful_or_too_new() -> None:
+def test_unit_has_no_harmful_or_too_new_setting() -> None:
     names = set(re.findall(r"^([A-Za-z]+)=", UNIT.read_text(), flags=re.MULTILINE))
     assert names & (HARMFUL | NEWER_THAN_249) == set()
     assert settings("Type") == ["notify"]
@@ -90,7 +90,7 @@ def test_every_node_that_the_daemon_waits_for_is_allowed(pattern: str) -> None:
     )
 
 
-def test_exit_statuses_mean_the_same_here_and_there() -> None:
+def test_exit_statuses_of_the_unit_match_the_daemon() -> None:
     assert settings("RestartPreventExitStatus") == [str(exits.CONFIGURATION)]
     assert settings("RestartForceExitStatus") == [str(exits.RESTART)]
 
@@ -109,6 +109,6 @@ def test_user_and_groups_are_made_where_they_are_missing(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("drop_in", DROP_INS, ids=lambda file: file.name)
-def test_every_drop_in_is_in_the_manual(drop_in: Path) -> None:
+def test_every_drop_in_is_documented(drop_in: Path) -> None:
     assert f"`{drop_in.name}`" in (ROOT / "docs/install.md").read_text()
     assert "/etc/systemd/system/telemetry.service.d/" in drop_in.read_text()

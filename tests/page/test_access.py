@@ -44,7 +44,7 @@ def test_axe_finds_nothing_serious_in_any_view(tab: Tab, demo: Demo, cards: str,
     assert barriers(tab) == []
 
 
-def test_a_card_and_back_by_the_keyboard(tab: Tab, demo: Demo) -> None:
+def test_keyboard_opens_a_card_and_goes_back(tab: Tab, demo: Demo) -> None:
     view = opened(tab, demo(FEW))
     step_to(tab, "e.closest('[data-device]')")
     device = tab.evaluate(f"{IN_FOCUS}.closest('[data-device]').dataset.device")
@@ -118,7 +118,7 @@ def test_values_that_change_move_no_focus_and_are_not_all_read_aloud(tab: Tab, d
     assert tab.count("[aria-live]:not([aria-live=off]) [data-metric], [role=status] [data-metric]") == 0
 
 
-def test_colours_of_ones_own(tab: Tab, demo: Demo) -> None:
+def test_forced_colours_are_kept(tab: Tab, demo: Demo) -> None:
     """Where the person's colours replace the page's, states still differ visibly, and what has the focus is seen."""
     tab.prefer(forced_colors="active")
     view = opened(tab, demo(FEW))
@@ -128,7 +128,7 @@ def test_colours_of_ones_own(tab: Tab, demo: Demo) -> None:
     assert tab.evaluate(edges) != "none", "cards differ by more than their background"
 
 
-def test_nothing_moves_for_whoever_wants_none(tab: Tab, demo: Demo) -> None:
+def test_reduced_motion_is_respected(tab: Tab, demo: Demo) -> None:
     tab.prefer(reduced_motion="reduce")
     view = opened(tab, demo(FEW))
     view.await_news()

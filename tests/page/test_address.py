@@ -58,7 +58,7 @@ def test_a_reload_and_a_colleague_see_the_same(view: View, browser: Browser) -> 
         other.until(lambda: chosen(other) == states[-1], f"{states[-1]}")
 
 
-def test_back_and_forward(view: View) -> None:
+def test_back_and_forward_buttons_change_the_view(view: View) -> None:
     states = choose_all(view)
     view.tab.evaluate("history.back()")
     view.tab.until(lambda: chosen(view.tab) == states[-2], f"all cards as before: {states[-2]}")

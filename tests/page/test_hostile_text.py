@@ -51,7 +51,7 @@ EVERY = range(len(TEXTS))
     ("width", "looked_at"),
     [(1280, (0, 5)), *(pytest.param(width, EVERY, marks=pytest.mark.long) for width in (390, 1280))],
 )
-def test_it_is_harmless_in_every_view(tab: Tab, hostile: Node, width: int, looked_at: Sequence[int]) -> None:
+def test_hostile_text_is_harmless_in_every_view(tab: Tab, hostile: Node, width: int, looked_at: Sequence[int]) -> None:
     tab.resize(width, 900)
     with hostile.daemon() as daemon:
         daemon.until(lambda: daemon.document()["devices"])

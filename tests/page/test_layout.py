@@ -85,7 +85,7 @@ def test_the_table_is_whole_and_can_be_loaded_anew(tab: Tab, address: str) -> No
 
 @pytest.mark.long
 @pytest.mark.parametrize("width", [390, 1280, 2560])
-def test_it_is_as_well_laid_out(tab: Tab, address: str, width: int) -> None:
+def test_page_without_scripts_has_no_layout_fault(tab: Tab, address: str, width: int) -> None:
     tab.resize(width, 900)
     tab.turn_scripts_off()
     tab.open(address)
@@ -96,7 +96,7 @@ def test_it_is_as_well_laid_out(tab: Tab, address: str, width: int) -> None:
 MAX_BUSY, LOOK_SECONDS = 0.25, 20.0
 
 
-def test_page_asks_the_daemon_only(tab: Tab, demo: Demo) -> None:
+def test_page_requests_only_the_daemon(tab: Tab, demo: Demo) -> None:
     url = demo("16xnvidia")
     tab.open(url)
     View(tab).await_live()

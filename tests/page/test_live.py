@@ -41,7 +41,7 @@ def is_the_same_document(tab: Tab) -> bool:
     return len(tab.navigations) == 1 and tab.evaluate("window.first === true")
 
 
-def test_it_goes_on_by_itself_when_the_daemon_is_back(view: View, node: Node) -> None:
+def test_page_reconnects_when_the_daemon_is_back(view: View, node: Node) -> None:
     with node.daemon() as daemon:
         opened(view, node)
         view.await_news()
@@ -84,7 +84,7 @@ def test_the_last_values_stay_and_are_shown_as_old(view: View, node: Node, way: 
 
 
 @pytest.mark.long
-def test_it_goes_on_after_an_upgrade(view: View, node: Node) -> None:
+def test_page_reconnects_after_an_upgrade(view: View, node: Node) -> None:
     with node.daemon():
         opened(view, node)
     view.tab.until(view.banner, "a banner")

@@ -80,12 +80,12 @@ def goes_on(tab: Tab, url: str) -> None:
             assert not link.startswith("http://127.0.0.1"), link
 
 
-def test_below_the_path_of_a_proxy(tab: Tab, proxied: str) -> None:
+def test_page_works_below_the_path_of_a_proxy(tab: Tab, proxied: str) -> None:
     goes_on(tab, proxied)
 
 
 @pytest.mark.long
-def test_through_tls_with_a_password(tab: Tab, tmp_path: Path) -> None:
+def test_page_works_with_tls_and_a_password(tab: Tab, tmp_path: Path) -> None:
     web = tmp_path / "web.yml"
     web.write_text(make_pki(tmp_path).tls_section() + f"basic_auth_users:\n  ops: {cheap_hash('hush')}\n")
     web.chmod(0o600)

@@ -35,7 +35,7 @@ VALUES: dict[str, tuple[Callable[[float], str], list[float]]] = {
 
 
 @pytest.mark.long
-def test_numbers_are_in_the_same_words(tab: Tab, demo: Callable[[str], str]) -> None:
+def test_page_formats_numbers_like_the_terminal(tab: Tab, demo: Callable[[str], str]) -> None:
     chance = random.Random(17)
     numbers = [
         *map(float, EDGES.split()),

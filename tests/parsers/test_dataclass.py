@@ -41,7 +41,7 @@ def attempt(action: Callable[[], object]) -> str:
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_like_the_standard_library(options):
+def test_dataclass_behaves_like_the_standard_one(options):
     results = []
     for dataclass in (dataclasses.dataclass, ours.dataclass):
         kind = made_by(dataclass, options)
@@ -77,7 +77,7 @@ def test_an_own_repr_stays_and_pickles_are_read():
     assert repr(pickle.loads(pickle.dumps(Named("a")))) == "<a>"
 
 
-def test_no_class_remains_twice():
+def test_no_class_is_kept_twice():
     def classes() -> int:
         gc.collect()
         return sum(kind.__name__ == "Card" for kind in object.__subclasses__())

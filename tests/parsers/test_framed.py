@@ -134,7 +134,7 @@ def test_a_line_with_too_many_cells_is_not_read() -> None:
     assert dict(found.records[0].values) == {}
 
 
-def test_other_lines_are_handed_back() -> None:
+def test_other_lines_are_returned_unread() -> None:
     found = table("noise\n" + HEAD + "Error: 5C\n" + CARD + "-----\nafter\n")
     assert [line.text for line in found.unread_lines] == ["noise", "Error: 5C", "after"]
     assert len(found.records) == 1
@@ -149,7 +149,7 @@ def test_bordered_row_is_no_record_of_an_open_table() -> None:
     assert values(HEAD + "|   0  Other Card | 00:1.0 | 7%  12M(34M) |\n") == []
 
 
-def test_rules_only_draw() -> None:
+def test_rules_are_recognized() -> None:
     for text, expected in [
         ("---", True),
         ("+---+---+", True),

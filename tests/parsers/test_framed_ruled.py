@@ -49,7 +49,7 @@ def test_records_begin_below_a_rule_or_when_the_one_before_is_whole(between: str
     assert values(text) == [WHOLE, {**WHOLE, "id": "4"}]
 
 
-def test_a_rule_of_equal_signs_closes_and_the_next_record_opens_again() -> None:
+def test_rule_of_equal_signs_ends_the_table() -> None:
     assert table(HEAD + CARD).is_complete
     assert not table(HEAD + CARD.replace("=", "-")).is_complete
     assert not table(HEAD + CARD + CARD.splitlines(keepends=True)[0]).is_complete

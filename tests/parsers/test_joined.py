@@ -35,7 +35,7 @@ def aicpu(report: Report) -> list[Value]:
     return [item.value for item in report.readings if (item.metric, item.label) == key]
 
 
-def test_an_output_of_amd_smi_without_partitions_is_about_those_with_the_same_number() -> None:
+def test_output_without_partitions_is_joined_by_index() -> None:
     cards = [{"gpu": n, "power": {"socket_power": {"value": 200 + n, "unit": "W"}}} for n in range(4)]
     metric = captures.report_on("amd-smi", json.dumps(cards))
     listing = captures.report_on("amd-smi", captures.text_of("amd-smi", "list-json-dpx"))

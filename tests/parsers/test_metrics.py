@@ -10,7 +10,7 @@ from telemetry_parsers.model import Absent
 UNIT_SUFFIXES = ("celsius", "watts", "joules", "bytes", "ratio", "hertz", "seconds", "volts")
 
 
-def test_names() -> None:
+def test_names_end_with_unit_or_total_or_info() -> None:
     """Base units at the end of the name, _total for counters only, _info for facts only."""
     for metric in CATALOGUE:
         assert re.fullmatch(r"(accelerator|telemetry)_[a-z0-9_]+", metric.name)
@@ -51,7 +51,7 @@ def test_there_is_no_negative_zero():
     assert math.copysign(1.0, metrics.reading(0, "utilization_ratio", -0.0).value) == 1.0
 
 
-def test_states():
+def test_state_readings_have_one_value_of_1():
     found = metrics.state_readings(0, "health", "warning", ("ok", "warning", "critical"))
     assert [(reading.label, reading.value) for reading in found] == [("ok", 0.0), ("warning", 1.0), ("critical", 0.0)]
     assert len(metrics.state_readings(0, "health", "ok")) == len(BY_KEY["health"].words)

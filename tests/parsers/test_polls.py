@@ -82,7 +82,7 @@ def test_text_without_an_error_has_no_error_report() -> None:
     assert error_report(lines("all is well: 42C\n"), 1) is None
 
 
-def test_a_known_error_outweighs_an_earlier_cry() -> None:
+def test_known_error_wins_over_an_earlier_unknown_one() -> None:
     report = error_report(lines("Error: giving up\nopen: permission denied\n"), 1)
     assert report is not None
     assert report.reason == "no_permission"
@@ -114,7 +114,7 @@ def test_many_problems_are_told_as_a_count() -> None:
 BAD = Absent.NOT_UNDERSTOOD
 
 
-def test_a_text_is_read_by_its_target() -> None:
+def test_value_is_read_with_the_unit_of_its_target() -> None:
     for target, text, unit, value in [
         (metric("power_cap_watts", unit="W"), "300", "", 300.0),
         (metric("power_cap_watts"), "300000 mW", "", 300.0),
@@ -137,7 +137,7 @@ def test_a_text_is_read_by_its_target() -> None:
         assert value_of(target, text, unit) == value
 
 
-def test_the_first_number_stays_and_what_is_known_of_a_device_too() -> None:
+def test_first_values_of_a_reading_and_device_are_kept() -> None:
     draft = Draft("amd", wording=problem_by_text, words={"failed": Absent.NOT_REPORTED})
     card = draft.device("0000:01:00.0", Device("hygon", 3))
     for text in ("Failed", "-40", "57", "60"):

@@ -135,7 +135,7 @@ def mtml_report(calls: dict[str, Any]) -> Report:
 
 
 @pytest.mark.parametrize("number", ALL_BITS)
-def test_all_bits_set_are_a_reading_of_nothing(number: Any) -> None:
+def test_all_bits_set_give_no_reading(number: Any) -> None:
     report = nvml_report(every_answer(number))
     numbers = {item.metric: item.value for item in report.readings if not isinstance(item.value, Absent)}
     assert numbers == (dict.fromkeys(SIGNED, -1.0) if number == -1 else {})
@@ -148,7 +148,7 @@ def test_all_bits_set_are_a_reading_of_nothing(number: Any) -> None:
 
 
 @pytest.mark.parametrize("number", SHORT)
-def test_short_words_with_all_bits_set_are_no_reading_of_what_has_a_range(number: Any) -> None:
+def test_short_words_with_all_bits_set_give_no_gauge_with_a_range(number: Any) -> None:
     report = nvml_report(every_answer(number))
     numbers = {item.metric for item in report.readings if not isinstance(item.value, Absent)}
     metrics = {BY_KEY[key] for key in numbers}
@@ -160,7 +160,7 @@ def test_short_words_with_all_bits_set_are_no_reading_of_what_has_a_range(number
 
 
 @pytest.mark.parametrize("number", ALL_BITS)
-def test_all_bits_set_are_a_reading_of_nothing_for_mtml_either(number: Any) -> None:
+def test_all_bits_set_give_no_reading_of_mtml(number: Any) -> None:
     parts = {name: {row.part for row in rows} for name, rows in mtml_tables.CALLS.items()}
     answers = {name: with_parts(wanted, number) for name, wanted in parts.items()}
     calls = {**answers, f"{mtml_tables.FAN_PREFIX}0": number, f"{mtml_tables.LINK_PREFIX}0": number}

@@ -40,7 +40,7 @@ def test_lines_lose_what_sudo_asks_before_the_first_of_them(prompt: str) -> None
     ]
 
 
-def test_last_line_without_an_end_is_told_apart() -> None:
+def test_last_line_without_an_end_is_marked() -> None:
     assert [line.ended for line in lines("one\ntwo")] == [True, False]
 
 
@@ -48,7 +48,7 @@ def test_blanks_after_the_last_end_are_no_line() -> None:
     assert [line.text for line in lines("one\n   ")] == ["one"]
 
 
-def test_where_names_the_stream_of_a_line() -> None:
+def test_position_names_the_stream_of_a_line() -> None:
     assert lines("a\nb\n", "stderr")[1].where == "stderr line 2"
     assert lines("a\n")[0].where == "line 1"
 
@@ -92,7 +92,7 @@ def test_own_marks_outweigh_foreign_ones() -> None:
     assert foreign_tool("mthreads-gmi:1.0\n0 12 nvidia-smi NVIDIA-SMI 1MiB", "mthreads-gmi") is None
 
 
-def test_text_without_marks_is_nobodys() -> None:
+def test_text_without_marks_has_no_tool() -> None:
     assert foreign_tool("hello", "mthreads-gmi") is None
 
 
@@ -160,13 +160,13 @@ def test_blanks_and_placeholders_are_no_text() -> None:
         assert units.text_or_none(text) == value
 
 
-def test_whole() -> None:
+def test_integers() -> None:
     for text, value in [("0", 0), ("12", 12), (" 7 ", 7), ("-1", None), ("1.0", None), ("", None), ("0x1", None), ("³", None), ("9" * 30, None)]:  # fmt: skip
         assert units.integer(text) == value
 
 
 @given(st.text(max_size=80), st.sampled_from(ALL_UNITS), st.sampled_from((None, "%", "W", "MiB", "")))
-def test_no_text_makes_it_raise_or_give_a_number_that_is_not_there(text, kind, bare):
+def test_quantity_of_any_text_is_finite_or_absent(text, kind, bare):
     value = units.quantity(text, kind, bare)
     if not isinstance(value, Absent):
         assert math.isfinite(value)
@@ -199,9 +199,7 @@ SOURCES = sorted(path.stem for path in TABLES.glob("*.txt"))
 
 @pytest.mark.needs("captures")
 @pytest.mark.parametrize("source", SOURCES)
-def test_every_real_output_is_read_as_it_was_when_a_person_last_compared_them(
-    source: str, assert_golden: Callable[[Path, str], None]
-) -> None:
+def test_every_real_output_matches_its_reviewed_table(source: str, assert_golden: Callable[[Path, str], None]) -> None:
     lines = review.shared_expectations(PARSERS[source])
     assert_golden(TABLES / f"{source}.txt", "".join(f"{line}\n" for line in lines))
 

@@ -61,7 +61,7 @@ def test_further_data_types_are_shown_where_the_card_has_them() -> None:
     assert [reading.label for reading in device.readings if reading.metric == FLOPS] == ["bf16", "fp8"]
 
 
-def test_the_name_of_now_counts() -> None:
+def test_current_model_name_decides() -> None:
     assert peaks(card(model="NVIDIA H100 PCIe", current_model=H100)) == peaks(card())
 
 
@@ -86,7 +86,7 @@ def test_a_configured_card_without_numbers_has_no_peak() -> None:
     assert PeakFinder({H100: PeakRates((), None, "configured")}).with_peaks((device,)) == (device,)
 
 
-def test_a_configured_partition_has_what_is_configured_for_it() -> None:
+def test_configured_partition_has_its_own_peaks() -> None:
     mine = PeakRates((Rate("bf16", 1e14, None),), None, "configured")
     instance = part(1, 60.0, "3g.40gb")
     assert peaks(card(), instance, configured={instance.model: mine})[1] == (1e14, None, None)
@@ -148,18 +148,18 @@ def test_the_partitions_of_an_amd_card_have_their_compute_units() -> None:
     assert peaks(first, other) == [eighth, eighth]
 
 
-def test_an_amd_card_that_is_divided_and_tells_no_units_has_none() -> None:
+def test_partitioned_amd_card_without_units_has_no_peak() -> None:
     assert peaks(amd(compute_partition="CPX")) == [(None, None, None)]
 
 
 @pytest.mark.parametrize("mode", ["SPX", "N/A"])
-def test_an_undivided_amd_card_has_all(mode: str) -> None:
+def test_unpartitioned_amd_card_has_the_whole_peak(mode: str) -> None:
     whole = (1307.4e12, 304 * 2048.0, 5.3e12)
     assert peaks(amd(compute_partition=mode)) == [whole]
     assert peaks(amd(kit.reading("compute_units", 304.0))) == [whole]
 
 
-def test_a_card_with_other_units_than_its_model_is_another_card() -> None:
+def test_card_with_other_units_than_its_model_has_no_peak() -> None:
     assert peaks(amd(kit.reading("compute_units", 80.0))) == [(None, None, None)]
 
 
@@ -167,7 +167,7 @@ def test_a_virtual_function_is_no_whole_card() -> None:
     assert peaks(amd(chip_id="0x74b5")) == [(None, None, None)]
 
 
-def test_what_was_found_is_found_again_when_the_units_come_later() -> None:
+def test_peaks_are_found_once_the_units_are_reported() -> None:
     finder = PeakFinder()
     assert peaks_of(finder.with_peaks((amd(compute_partition="CPX"),))[0]) == (None, None, None)
     later = amd(kit.reading("compute_units", 38.0), compute_partition="CPX")

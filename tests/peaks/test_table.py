@@ -43,7 +43,7 @@ def test_every_row_names_a_vendors_document_or_two_pages() -> None:
         assert vendor_sources or len(set(row.sources)) >= 2
 
 
-def test_no_source_name_or_rate_is_left_over_or_there_twice() -> None:
+def test_names_are_unique_and_every_source_is_used() -> None:
     assert {source for row in ROWS for source in row.sources} == SOURCES.keys()
     assert len(NAMES) == len(set(NAMES))
     assert {row.architecture for row in ROWS} == OPERATIONS_PER_UNIT.keys()
@@ -63,7 +63,7 @@ def test_no_source_name_or_rate_is_left_over_or_there_twice() -> None:
         ("AMD Instinct MI250X", 191.5, 1638.4),
     ],
 )
-def test_peaks_that_everybody_knows(model: str, bf16: float, memory: float) -> None:
+def test_well_known_peaks_are_in_the_table(model: str, bf16: float, memory: float) -> None:
     peak = peak_of(model)
     assert peak is not None
     assert peak.flops("bf16") == pytest.approx(bf16 * TERA)
@@ -77,7 +77,7 @@ def test_a_card_without_bf16_has_fp16() -> None:
     assert (peak.main_dtype, peak.flops("bf16"), peak.flops_per_cycle("fp16")) == ("fp16", None, 80 * 1024)
 
 
-def test_unknown_and_similar_names_give_nothing() -> None:
+def test_unknown_and_similar_names_have_no_peak() -> None:
     for model in [
         *("", " ", "H100", "NVIDIA H100", "nvidia h100 pcie", "NVIDIA H100 80GB HBM3 ", "NVIDIA H100 80GB HBM2e"),
         *("NVIDIA H100 NVL", "NVIDIA H100 80GB HBM3 MIG 3g.40gb", "NVIDIA GH200", "NVIDIA GH200 144G HBM3e"),
@@ -109,7 +109,7 @@ def test_a_pci_id_that_contradicts_or_is_shared_gives_nothing() -> None:
         assert peak_of(model, pci_id) is None
 
 
-def test_no_peak_is_zero_or_endless() -> None:
+def test_every_peak_is_finite_and_above_zero() -> None:
     for name in NAMES:
         peak = peak_of(name)
         assert peak is not None
@@ -122,7 +122,7 @@ HEAD = "device,HBMBw,HBMBwLow,hbmBwHigh,MFMABF16Flops,MFMABF16FlopsLow,MFMAF4Flo
 TWO_CARDS = f"{HEAD}\n0,4200.5,4100,4300,500000,1,0,130000,7\n1,4100.5,4100,9999,520000,1,0,120000,7\n"
 
 
-def test_the_best_of_the_cards_counts_and_what_was_not_measured_is_left_out() -> None:
+def test_measured_peak_is_the_best_of_the_cards() -> None:
     peak = measured_peak(TWO_CARDS.splitlines())
     assert (peak.flops("bf16"), peak.flops("fp32"), peak.memory_bytes_per_second) == (5.2e14, 1.3e14, 4.2005e12)
     assert (peak.flops("fp4"), peak.flops_per_cycle("bf16"), peak.origin) == (None, None, "measured")
@@ -157,7 +157,7 @@ def test_any_text_gives_numbers_above_zero_or_is_refused(text: str) -> None:
     assert all(number is None or 0 <= number < math.inf for number in numbers)
 
 
-def test_the_section_gives_the_measured_peak_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_section_loads_to_the_measured_peak(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     roofline, file = tmp_path / "roofline.csv", tmp_path / "telemetry.toml"
     roofline.write_text(TWO_CARDS)
     assert main(["config", "peaks", str(roofline), "--model", "AMD Instinct MI300X"]) == exits.OK
@@ -178,7 +178,7 @@ def test_the_section_gives_the_measured_peak_again(tmp_path: Path, capsys: pytes
         (["show", "{}"], "only for 'telemetry config peaks'"),
     ],
 )
-def test_what_is_wrong_is_said(
+def test_errors_of_the_command_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
 ) -> None:
     file = tmp_path / "empty.csv"

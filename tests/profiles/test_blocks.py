@@ -113,7 +113,7 @@ def test_any_trace_gives_the_events_that_json_gives(
 
 @pytest.mark.parametrize("unreadable", ["[" * 5000 + "]" * 5000, '[{"a":"]}"},' + "[" * 5000 + "]" * 5001])
 @pytest.mark.parametrize("position", ["key", "event", "last event"])
-def test_what_python_does_not_read_costs_itself_only(unreadable: str, position: str) -> None:
+def test_event_that_python_cannot_read_leaves_the_others(unreadable: str, position: str) -> None:
     plain, odd = (json.dumps(event("cpu", "a", 1, 2)).replace("{}", f'{{"x":{value}}}') for value in ("1", unreadable))
     events = {"key": (plain, plain), "event": (plain, odd, plain), "last event": (plain, plain, odd)}[position]
     deep = f'"deep":{unreadable},' if position == "key" else ""
@@ -184,13 +184,13 @@ def test_an_odd_event_is_read(odd: str) -> None:
     collector.kept[1]["name"].encode()
 
 
-def test_what_is_no_number_is_no_time() -> None:
+def test_invalid_number_is_no_time() -> None:
     collector, _ = collect(_around(BROKEN["a literal that Python writes"]))
     assert (collector.kept[1]["begin"], collector.kept[1]["length"]) == (None, None)
 
 
 @pytest.mark.parametrize("odd", UNREADABLE)
-def test_an_unreadable_event_costs_itself(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_event_leaves_the_others(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace, "MAX_EVENT_BYTES", 2**20)
     collector, facts = collect(_around(UNREADABLE[odd]), 2**19)
     assert facts is not None
@@ -211,7 +211,7 @@ def test_times_lose_no_digit() -> None:
         ]
 
 
-def test_a_large_key_is_passed_over() -> None:
+def test_large_key_is_skipped() -> None:
     large = {"stackFrames": [{"name": '"}],[{'}] * 50_000}
     for whole in (large | {"traceEvents": [GOOD], "rank": 3}, {"traceEvents": [GOOD]} | large | {"rank": 3}):
         collector, facts = collect(json.dumps(whole).encode())
@@ -223,11 +223,11 @@ def test_a_large_key_is_passed_over() -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"{}", b"[", b"[1, 2]", b"[[{}]]", b'{"a": 1}', b'{"traceEvents": 7}', b"MZ\x90", b'"']
 )
-def test_what_is_no_trace_gives_nothing(text: bytes) -> None:
+def test_file_without_a_trace_gives_nothing(text: bytes) -> None:
     assert collect(text)[1] is None
 
 
-def test_a_gzip_stream_that_breaks_off_gives_what_came_before() -> None:
+def test_truncated_gzip_stream_gives_the_events_before() -> None:
     events = [event("kernel", f"k{number * number}", number, 1) for number in range(20_000)]
     packed = gzip.compress(json.dumps({"traceEvents": events}).encode())
     collector, facts = collect(gzip.GzipFile(fileobj=io.BytesIO(packed[: len(packed) // 2])))

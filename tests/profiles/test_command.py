@@ -146,7 +146,7 @@ def test_a_throttled_card_of_a_prometheus_is_named_for_the_same_seconds_only(tmp
         (b"SQLite format 3\x00" + b"\xff" * 200, "database"),
     ],
 )
-def test_what_is_no_profile_is_named_with_what_was_looked_for(tmp_path: Path, content: bytes, words: str) -> None:
+def test_file_without_a_profile_is_named_with_the_expected_formats(tmp_path: Path, content: bytes, words: str) -> None:
     file = tmp_path / "thing"
     file.write_bytes(content)
     done = profiled(file)
@@ -172,7 +172,7 @@ def test_steps_of_a_profile_are_published(tmp_path: Path) -> None:
     assert answer["seconds"]["compute"] == pytest.approx(0.0006 * STEPS)
 
 
-def test_a_cut_archive_shows_what_is_whole_and_says_so(file: Path) -> None:
+def test_truncated_archive_shows_complete_files_with_a_warning(file: Path) -> None:
     packed = gzip.compress(file.read_bytes())
     file.write_bytes(packed[: len(packed) * 9 // 10])
     done = profiled(file)
@@ -180,7 +180,7 @@ def test_a_cut_archive_shows_what_is_whole_and_says_so(file: Path) -> None:
     assert "not read:" in done.stdout
 
 
-def test_without_a_device_the_status_says_so(file: Path) -> None:
+def test_profile_without_a_device_has_its_exit_status(file: Path) -> None:
     file.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event("cpu_op", "aten::mm", 1, 2)]}))
     assert profiled(file).status == 3
 
@@ -201,7 +201,7 @@ def test_bad_arguments_are_named(file: Path, arguments: list[str], words: str) -
     assert words in done.stderr
 
 
-def test_the_first_interrupt_shows_what_was_read(file: Path) -> None:
+def test_first_interrupt_shows_the_files_read_so_far(file: Path) -> None:
     """The reader of a large file is stopped, so that it does not reach the end."""
     os.mkfifo(file.parent / "a-pipe.json")
     large = file.parent / "op_statistic.csv"

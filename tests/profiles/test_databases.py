@@ -102,7 +102,7 @@ VARIANTS: dict[str, Tables] = {
 }
 
 
-def test_what_is_read_in_made_up_databases(tmp_path: Path, assert_golden: Callable[[Path, str], None]) -> None:
+def test_made_up_databases_have_the_expected_facts(tmp_path: Path, assert_golden: Callable[[Path, str], None]) -> None:
     """The first five contain the same: two kernels that overlap by 50 ns, a copy before, a copy that overlaps by 10 ns, and a step."""
     texts = []
     for number, (name, tables) in enumerate(VARIANTS.items()):
@@ -112,7 +112,7 @@ def test_what_is_read_in_made_up_databases(tmp_path: Path, assert_golden: Callab
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_what_is_private_is_not_read(tmp_path: Path, name: str) -> None:
+def test_private_texts_are_not_read(tmp_path: Path, name: str) -> None:
     shown = repr(_read(tmp_path, MADE[name]))
     assert not [word for word in ("secret", "10.9.8.7", "10_9_8_7") if word in shown]
 

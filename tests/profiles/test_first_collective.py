@@ -79,7 +79,7 @@ def test_missing_figures_stay_unknown() -> None:
     assert (split.copy_ns, split.idle_ns) == (None, None)
 
 
-def test_the_waits_of_a_rank() -> None:
+def test_waits_of_a_rank_leave_out_the_first_collective() -> None:
     infos = {
         f"hcom_broadcast__1_{number}@10.1.2.3%eth0_6000": {
             "Communication Time Info": {

@@ -60,7 +60,7 @@ def test_the_time_is_bounded(tmp_path: Path) -> None:
         read(path, seconds=0.0)
 
 
-def test_names_that_are_no_names_are_asked_for_as_names(tmp_path: Path) -> None:
+def test_odd_column_names_are_quoted(tmp_path: Path) -> None:
     odd = 'HIPOPS_1"; DROP TABLE CONFIG; --_2_3'
     path = tmp_path / "made.db"
     write(path, HIPPROF)
@@ -122,19 +122,19 @@ def _packed(path: Path) -> Path:
     return packed
 
 
-def test_packed_files_say_the_same(tmp_path: Path) -> None:
+def test_compressed_files_have_the_same_facts(tmp_path: Path) -> None:
     path = write(tmp_path / "made.db", NSYS)
     assert read(_packed(path)) == read(path)
 
 
-def test_a_packed_file_that_is_cut_is_not_read(tmp_path: Path) -> None:
+def test_truncated_compressed_file_is_not_read(tmp_path: Path) -> None:
     packed = _packed(write(tmp_path / "made.db", NSYS))
     packed.write_bytes(packed.read_bytes()[:-100])
     with pytest.raises(NotReadError, match=r"truncated.*a partial database"):
         read(packed)
 
 
-def test_a_bomb_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decompression_bomb_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "MAX_UNPACKED_BYTES", 1 << 16)
     packed = tmp_path / "made.gz"
     packed.write_bytes(gzip.compress(b"SQLite format 3\0" + bytes(1 << 20)))

@@ -117,7 +117,7 @@ def totals(facts: Facts) -> dict[object, float]:
     return found
 
 
-def test_what_is_read_in_each_file(assert_golden: Callable[[Path, str], None]) -> None:
+def test_each_file_has_the_expected_facts(assert_golden: Callable[[Path, str], None]) -> None:
     found = {name: facts_of(name, content) for name, content in FILES.items()}
     assert HIDDEN not in repr(found)
     assert SECRET not in repr(found)
@@ -177,7 +177,7 @@ def test_flipped_bytes_never_raise(step: int, rounds: int) -> None:
 
 
 @pytest.mark.parametrize("word", ["NaN", "-5", "1e999", "", "N/A", "9" * 30, "0x10", "1,5"])
-def test_words_that_are_no_times_are_no_times(word: str) -> None:
+def test_invalid_times_are_not_read(word: str) -> None:
     for name in (name for name in FILES if name.endswith("csv")):
         heading, *rows = csv.reader(io.StringIO(FILES[name]))
         for column in range(len(heading)):

@@ -32,7 +32,7 @@ def outcomes() -> list[Outcome]:
     return [read_file(found, installed_formats()) for found in files]
 
 
-def test_what_is_read_in_real_profiles(outcomes: list[Outcome], assert_golden: Callable[[Path, str], None]) -> None:
+def test_facts_of_real_profiles(outcomes: list[Outcome], assert_golden: Callable[[Path, str], None]) -> None:
     assert len(outcomes) > 60
     assert_golden(GOLDEN, "".join(f"{line}\n" for outcome in outcomes for line in lines_of(outcome)))
 
@@ -106,7 +106,7 @@ HOLISTIC = {
 }
 
 
-def test_the_split_is_that_of_another_analysis(outcomes: list[Outcome]) -> None:
+def test_split_equals_that_of_another_analyser(outcomes: list[Outcome]) -> None:
     for name, expected in HOLISTIC.items():
         (device,) = facts_of(outcomes, name).devices
         # It counts the whole of a trace with one step.

@@ -96,7 +96,7 @@ MADE: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_screens_and_document(tmp_path: Path, assert_golden: Callable[[Path, str], None], name: str) -> None:
+def test_screens_match_golden_files(tmp_path: Path, assert_golden: Callable[[Path, str], None], name: str) -> None:
     MADE[name](tmp_path)
     answer = answered(combined(tmp_path))
     for width in (80, 200):

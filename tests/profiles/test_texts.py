@@ -103,7 +103,7 @@ MEANT: dict[str, str] = {
 MARKERS = ("7_marker_api_stats.csv", SUMS3 + '"forward pass",2,200,100.0,100.00,90,110,1.0\n')
 
 
-def test_what_is_read_in_made_up_texts(assert_golden: Callable[[Path, str], None]) -> None:
+def test_made_up_texts_have_the_expected_facts(assert_golden: Callable[[Path, str], None]) -> None:
     named = {**{name: ("x.csv", text) for name, text in MEANT.items()}, "a name that tells whose rows it has": MARKERS}
     texts = []
     for what, (name, text) in named.items():
@@ -113,7 +113,7 @@ def test_what_is_read_in_made_up_texts(assert_golden: Callable[[Path, str], None
     assert_golden(Path(__file__).parent / "texts.txt", "".join(texts))
 
 
-def test_what_was_measured_is_no_estimate() -> None:
+def test_measured_value_is_not_replaced_by_an_estimate() -> None:
     """Nsight Compute prints both occupancies; the profile has that of the launch shape."""
     row = '"0","1","k","(1, 1, 1)","(1, 1, 1)","{}","{}","{}"\n'
     text = NCU + "".join(
@@ -159,7 +159,7 @@ few = settings(max_examples=80, deadline=None)
 @few
 @given(number=st.integers(0, len(WHOLE) - 1), share=st.floats(0, 1))
 @example(number=8, share=0.9)
-def test_a_cut_text_has_no_more_than_the_whole(number: int, share: float) -> None:
+def test_truncated_text_has_a_subset_of_the_facts(number: int, share: float) -> None:
     whole = WHOLE[number]
     cut = read(whole[: int(len(whole) * share)])
     if cut is None:

@@ -74,7 +74,7 @@ def _unpacked(path: Path) -> bytes:
 
 
 @pytest.mark.long
-def test_a_cut_trace_has_no_more_than_the_whole() -> None:
+def test_truncated_trace_has_a_subset_of_the_facts() -> None:
     for path in _traces():
         _cuts_have_no_more(path, _unpacked(path))
 
@@ -136,7 +136,7 @@ def test_an_impossible_time_is_left_out_and_reported(case: str) -> None:
 SECRET = "hunter2"  # planted, to be found nowhere
 
 
-def test_what_is_private_is_in_no_facts() -> None:
+def test_private_texts_are_in_no_facts() -> None:
     arguments = {"name": SECRET, "labels": SECRET, "cmdline": SECRET, "host": SECRET, "Call stack": SECRET}
     events = [
         {"ph": "M", "name": "process_name", "pid": 1, "args": arguments},

@@ -281,6 +281,6 @@ def traces() -> Iterator[tuple[str, object]]:
     yield "gpu_timeline_display_0.json", mindspore_on_gpus()
 
 
-def test_what_is_read_in_made_up_traces(assert_golden: Callable[[Path, str], None]) -> None:
+def test_made_up_traces_have_the_expected_facts(assert_golden: Callable[[Path, str], None]) -> None:
     texts = ["\n".join([name, *of_facts(read(trace, name), in_full=True), ""]) for name, trace in traces()]
     assert_golden(Path(__file__).parent / "traces.txt", "".join(texts))

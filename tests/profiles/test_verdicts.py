@@ -246,7 +246,7 @@ def test_each_program_or_job_is_a_run_of_its_own(name: str, tmp_path: Path) -> N
     assert {name for name in names if name not in render_screen(answer, 80, Colour.NEVER)} == set()
 
 
-def test_the_figures_are_those_of_the_ranks_that_the_verdict_names(tmp_path: Path) -> None:
+def test_figures_belong_to_the_ranks_of_the_verdict(tmp_path: Path) -> None:
     mindspore_cluster(tmp_path, nodes=1, cards=2)
     (tmp_path / "cluster_profiler/1/profiler/ascend_cluster_analyse_model-parallel_1_2_0.csv").unlink()
     lines = render_screen(answered(combined(tmp_path)), 120, Colour.NEVER).splitlines()
@@ -255,7 +255,7 @@ def test_the_figures_are_those_of_the_ranks_that_the_verdict_names(tmp_path: Pat
     assert [line.split()[-4:] for line in lines if line.startswith("median")] == [["median", "100.0", "–", "–"]]
 
 
-def test_what_a_graph_capture_launches_has_no_flops() -> None:
+def test_launches_of_a_graph_capture_have_no_flops() -> None:
     shapes = {"Input Dims": [[512, 512], [512, 512]], "Input type": ["c10::Half", "c10::Half"]}
     operators = [event("cpu_op", "aten::mm", NOW + 10 * number, 5, pid=9, tid=9, args=shapes) for number in range(40)]
     whole = [*operators, *runs(40, 5, 10)]
@@ -264,7 +264,7 @@ def test_what_a_graph_capture_launches_has_no_flops() -> None:
     assert only(read(kineto(captured))).flops is None
 
 
-def test_many_devices_take_no_time_for_each_other(tmp_path: Path) -> None:
+def test_thousands_of_devices_are_read(tmp_path: Path) -> None:
     events = [event("kernel", "k", NOW + number, 5, pid=number) for number in range(3000)]
     (tmp_path / "trace.json").write_text(json.dumps(kineto(events, deviceProperties=[])))
     found = document(answered(combined(tmp_path)))
@@ -274,7 +274,7 @@ def test_many_devices_take_no_time_for_each_other(tmp_path: Path) -> None:
 NAMES = Path(__file__).parent / "kernel_names.txt"
 
 
-def test_the_kinds_of_real_kernels() -> None:
+def test_real_kernels_have_their_kinds() -> None:
     rows = [line.split(None, 1) for line in NAMES.read_text("utf-8").splitlines() if line and not line.startswith("#")]
     assert len(rows) >= 200
     wrong = {name: (kind, work_of(name)) for kind, name in rows if work_of(name) != kind}

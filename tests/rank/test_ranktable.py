@@ -63,7 +63,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("version", "change", "text"), ERRORS)
-def test_errors_name_their_place(version, change, text: str) -> None:
+def test_errors_name_their_position(version, change, text: str) -> None:
     table = version()
     table["a further key"] = []
     change(table)
@@ -84,7 +84,7 @@ def test_errors_name_their_place(version, change, text: str) -> None:
         ('{"rank_count": ' + "9" * 5000 + "}", ""),
     ],
 )
-def test_what_is_no_json_is_refused_with_its_line(text: str, error: str) -> None:
+def test_invalid_json_is_refused_with_its_line(text: str, error: str) -> None:
     assert problem(text).startswith(error)
 
 
@@ -96,7 +96,7 @@ def test_what_is_no_json_is_refused_with_its_line(text: str, error: str) -> None
         (set(), "198.51.100.0", [0, 1]),
     ],
 )
-def test_this_nodes_server_is_the_wanted_one_or_the_one_with_its_names(names, wanted: str, ranks: list[int]) -> None:
+def test_server_is_the_wanted_one_or_the_one_with_names_of_this_node(names, wanted: str, ranks: list[int]) -> None:
     assert [rank.rank for rank in ranks_of(read_rank_table(written(version_1())), names, wanted)] == ranks
 
 
@@ -118,7 +118,7 @@ def test_the_only_server_is_this_node() -> None:
         ),
     ],
 )
-def test_a_node_that_cannot_be_found_is_told(servers: int, names, wanted: str, text: str) -> None:
+def test_unknown_node_is_reported(servers: int, names, wanted: str, text: str) -> None:
     with pytest.raises(RankTableError) as caught:
         ranks_of(read_rank_table(written(version_1(servers=servers))), names, wanted)
     assert str(caught.value).startswith(text)
@@ -152,7 +152,7 @@ def test_rank_37_is_a_card() -> None:
     assert second.endswith("} 1.0")
 
 
-def test_the_rank_table_is_believed_before_what_processes_say() -> None:
+def test_rank_table_wins_over_ranks_of_processes() -> None:
     of_processes = kit.device(0, kit.reading("rank_info", 1.0, "9"), vendor="ascend", model="910B3")
     (line,) = series(page(of_processes))
     assert 'rank="36"' in line
@@ -165,7 +165,7 @@ def test_other_vendors_lost_devices_and_doubtful_ones_have_no_rank() -> None:
     assert series(page(npu(0), replace(npu(1), index=0))) == []
 
 
-def test_the_document_tells_the_rank_like_any_reading() -> None:
+def test_document_has_the_rank() -> None:
     snapshot = kit.snapshot(*with_ranks((npu(1),), RANKS))
     (device,) = snapshot_json.document(snapshot)["devices"]
     assert device["readings"]["rank_info"] == {"37": 1.0}
@@ -192,7 +192,7 @@ def test_a_table_is_checked_with_the_configuration(tmp_path, text, status, error
 
 
 @pytest.mark.parametrize("name", ["hccn-tool", "hccn_tool"])
-def test_a_source_goes_by_its_tools_own_spelling_too(tmp_path, name):
+def test_source_may_have_the_spelling_of_its_tool(tmp_path, name):
     body = own_case("hccn-tool", "link").path.read_text().split("# ---\n")[1]
     saved = tmp_path / "saved.txt"
     saved.write_text(body)
@@ -215,7 +215,7 @@ def watch(path, put):
     return RankTableWatcher(RankSettings(str(path), "10.0.0.1"), put.append)
 
 
-def test_the_ranks_of_this_node_by_chip_as_it_is_set(path, watch, put):
+def test_ranks_follow_the_settings(path, watch, put):
     path.write_text(written(version_1()))
     watch.check()
     assert [(dict(ranks.ranks_by_physical_id), ranks.server) for ranks in put] == [({0: 2, 1: 3}, "1")]
@@ -298,7 +298,7 @@ PLANTED = {
 
 
 @pytest.mark.parametrize(("plant", "error"), PLANTED.values(), ids=PLANTED)
-def test_whatever_a_job_puts_there_is_told_and_neither_waited_for_nor_believed(path, watch, put, plant, error, caplog):
+def test_invalid_file_is_reported_at_once_without_ranks(path, watch, put, plant, error, caplog):
     plant(path)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     watch.check()
@@ -307,7 +307,7 @@ def test_whatever_a_job_puts_there_is_told_and_neither_waited_for_nor_believed(p
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000, "KiB: what it takes is the child's"
 
 
-def test_a_large_table_is_read_elsewhere_and_says_the_same(path, watch, put):
+def test_large_table_is_read_in_a_child_with_the_same_result(path, watch, put):
     table = version_1(servers=1000, chips=8)
     path.write_text(written(table))
     assert SMALL_FILE_BYTES < path.stat().st_size < MAX_FILE_BYTES

@@ -51,7 +51,7 @@ LEAVING: dict[str, Fault] = {
 
 
 @pytest.mark.parametrize("fault", ENDLESS.values(), ids=list(ENDLESS))
-def test_what_does_not_end_is_ended_with_all_its_children(
+def test_hanging_tool_is_killed_with_all_its_children(
     make_reader: MakeReader, tools: ToolFolder, mark: str, fault: Fault
 ) -> None:
     fault(tools)
@@ -117,7 +117,7 @@ def test_a_stranger_left_behind_does_not_keep_the_tool_locked(
 @pytest.mark.parametrize(
     ("sent", "named"), [("SEGV", "SIGSEGV"), ("KILL", "SIGKILL"), ("TERM", "SIGTERM"), ("40", "signal 40")]
 )
-def test_a_tool_ended_by_somebody_elses_signal_was_killed(
+def test_tool_ended_by_a_foreign_signal_is_reported_as_killed(
     make_reader: MakeReader, tools: ToolFolder, sent: str, named: str
 ) -> None:
     tools.crashes("smi", TABLE, sent)
@@ -135,7 +135,7 @@ def test_a_tool_ended_by_somebody_elses_signal_was_killed(
         ("GPU 0\n", 0o755, "failed", "internal", "neither a program for this machine nor a script"),
     ],
 )
-def test_what_cannot_be_started_says_why(
+def test_tool_that_cannot_be_started_has_a_reason(
     make_reader: MakeReader, tools: ToolFolder, content: str, mode: int, state: str, reason: str, says: str
 ) -> None:
     path = tools.folder / "smi"

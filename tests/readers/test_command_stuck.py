@@ -70,9 +70,7 @@ def test_reading_goes_on_once_it_has_ended(make_reader: MakeReader, tools: ToolF
     assert read(reader, tool("smi")).cpu_seconds < 0.5
 
 
-def test_a_child_that_outlives_its_tool_is_waited_for(
-    make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess
-) -> None:
+def test_child_of_a_tool_delays_the_next_read(make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess) -> None:
     tools.prints("smi", TABLE)
     stand = Stand(stuck)
     reader = make_reader(launcher=stand, limits=HOPELESS)
@@ -91,7 +89,7 @@ def test_a_child_that_outlives_its_tool_is_waited_for(
     assert last.cpu_seconds < 0.5
 
 
-def test_the_other_targets_are_not_asked_beside_it(
+def test_other_targets_are_not_read_while_a_tool_is_stuck(
     make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess
 ) -> None:
     tools.prints("smi", TABLE)
@@ -102,7 +100,7 @@ def test_the_other_targets_are_not_asked_beside_it(
     assert len(stand.launches) == 1
 
 
-def test_it_stays_locked_for_everybody(
+def test_stuck_tool_stays_locked(
     make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess, tmp_path: Path
 ) -> None:
     tools.prints("smi", TABLE)
@@ -118,7 +116,7 @@ def test_it_stays_locked_for_everybody(
     assert tools.calls("smi") == []
 
 
-def test_another_vendors_tool_of_that_name_is_not_kept_back(
+def test_tool_of_another_vendor_is_not_delayed(
     make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess, tmp_path: Path
 ) -> None:
     other = ToolFolder(tmp_path / "other").prints("smi", TABLE)
@@ -127,7 +125,7 @@ def test_another_vendors_tool_of_that_name_is_not_kept_back(
     assert read(make_reader(path=str(other)), tool("smi")).failure is None
 
 
-def test_close_is_not_held_up_by_it(make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess) -> None:
+def test_close_does_not_wait_for_a_stuck_tool(make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess) -> None:
     tools.prints("smi", TABLE)
     reader = make_reader(launcher=Stand(stuck), limits=HOPELESS)
     before = own_holdings().descriptors
@@ -159,7 +157,9 @@ def test_a_tool_that_must_not_be_killed_is_left_alone_and_waited_for(
     assert len(tools.pids("smi")) == 2
 
 
-def test_close_leaves_it_alone_too(make_reader: MakeReader, tools: ToolFolder, mark: str, tmp_path: Path) -> None:
+def test_close_leaves_a_tool_that_must_not_be_killed(
+    make_reader: MakeReader, tools: ToolFolder, mark: str, tmp_path: Path
+) -> None:
     tools.hangs("smi")
     reader = make_reader()
     read(reader, ABANDONED, deadline=0.2)

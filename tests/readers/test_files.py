@@ -57,7 +57,7 @@ def test_texts_links_and_bytes_are_read_and_sorted(root: Path) -> None:
 
 
 @pytest.mark.parametrize("status", ["suspended\n", " suspended ", "suspended"])
-def test_a_folder_that_says_so_is_left_out_whole(root: Path, status: str) -> None:
+def test_folder_is_skipped_when_a_file_matches(root: Path, status: str) -> None:
     (root / "sys/devices/0000:03:00.0/power/runtime_status").write_text(status)
     request = Files(
         globs=(CARDS + "/device/hwmon/hwmon*/temp*_input", CARDS + "/device/power/runtime_status"),
@@ -80,20 +80,20 @@ def test_a_path_that_several_patterns_match_is_read_once(root: Path) -> None:
     assert [output.text for output in read_files(request, root)] == ["7\ufffd\n", "98\n"], "what is no text is replaced"
 
 
-def test_nothing_there_is_no_output(root: Path) -> None:
+def test_missing_files_give_no_output(root: Path) -> None:
     nothing = ("/sys/class/drm/renderD*", "/sys/none/*/file", "/none", "/sys/class/drm/card0/device/gpu_metrics/x*")
     assert read_files(Files(globs=nothing, links=nothing, binary=nothing), root) == ()
     assert read_files(Files(), root) == ()
 
 
 @pytest.mark.parametrize(("size", "status"), [(FILE_LIMIT_BYTES, 0), (FILE_LIMIT_BYTES + 1, errno.EFBIG)])
-def test_a_file_above_the_limit_is_no_half_file(root: Path, size: int, status: int) -> None:
+def test_file_above_the_limit_is_not_read_in_part(root: Path, size: int, status: int) -> None:
     (root / "big").write_bytes(b"1" * size)
     (output,) = read_files(Files(globs=("/big",)), root)
     assert output == Output("/big", text="" if status else "1" * size, status=status)
 
 
-def test_what_is_no_file_is_reported_and_not_opened(root: Path) -> None:
+def test_irregular_file_is_reported_and_not_opened(root: Path) -> None:
     os.mkfifo(root / "a-pipe")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(root / "a-socket"))

@@ -37,7 +37,7 @@ def test_this_machine_answers_every_call_and_the_parser_understands_it() -> None
     assert absent == {"telemetry_host_cpu_utilization_ratio": Absent.NOT_REPORTED}, "the first share is unknown"
 
 
-def test_the_share_is_that_of_the_first_line(tmp_path: Path) -> None:
+def test_cpu_share_is_of_the_first_line(tmp_path: Path) -> None:
     (tmp_path / "stat").write_text("cpu  200 0 100 700 0 0 0 0 150 0\ncpu0 200 0 100 700 0 0 0 0 150 0\n")
     cpu = host_calls(tmp_path)["cpu"]
     assert cpu() == {"utilization_percent": None}
@@ -58,7 +58,7 @@ PROC = {
 
 
 @pytest.mark.parametrize(("stat", "meminfo", "status", "available"), PROC.values(), ids=PROC)
-def test_a_proc_that_differs(tmp_path: Path, stat: str, meminfo: str, status: int, available: int | None) -> None:
+def test_odd_proc_files_are_read(tmp_path: Path, stat: str, meminfo: str, status: int, available: int | None) -> None:
     (tmp_path / "stat").write_text(stat)
     (tmp_path / "meminfo").write_text(meminfo)
     capture = HostReader(host_calls(tmp_path)).read(poll("cpu", "memory"), NO_TARGETS)
@@ -84,7 +84,7 @@ def times(**seconds: float) -> Mapping[str, float]:
         (times(idle=5), times(idle=4), None),
     ],
 )
-def test_the_share_in_use_between_two_calls(
+def test_cpu_share_between_two_calls(
     first: Mapping[str, float], second: Mapping[str, float], share: float | None
 ) -> None:
     samples: Iterator[Mapping[str, float]] = iter((first, second))

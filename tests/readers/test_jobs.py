@@ -59,7 +59,7 @@ def plant(path: Path, text: str, at: float = LONG_AGO) -> None:
     os.utime(path, (at, at))
 
 
-def test_what_the_hook_wrote_is_read(tmp_path: Path, folder: OwnFolder) -> None:
+def test_files_of_the_hook_are_read(tmp_path: Path, folder: OwnFolder) -> None:
     record_start(
         folder, Job("slurm", "12", "10_2", "sX", "0", "anna", "1000", "physics", "gpu", ("0", "1"), "llm"), LONG_AGO
     )
@@ -76,7 +76,7 @@ def test_what_the_hook_wrote_is_read(tmp_path: Path, folder: OwnFolder) -> None:
     assert names(report_of(of, "flux")) == {"ƒ2Ek": ["2"]}
 
 
-def test_a_job_that_ended_says_when_and_for_a_minute_until_it_begins_again(
+def test_ended_job_is_reported_for_a_minute_with_its_end(
     tmp_path: Path, folder: OwnFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     over, runs = (Job("slurm", number, number, devices=("0",)) for number in ("12", "13"))
@@ -187,7 +187,7 @@ def test_no_more_files_are_read_than_there_may_be(
     assert len(report_of(reader(tmp_path), "slurm").claims) == 5
 
 
-def test_the_folders_of_other_tools(tmp_path: Path) -> None:
+def test_folders_of_other_tools_are_read(tmp_path: Path) -> None:
     plant(tmp_path / "etc/passwd", "anna:x:1000:1000::/:/bin/sh\n")
     plant(tmp_path / "dcgm/0", "1234\n1235\n")
     plant(tmp_path / "dcgm/1.3", "1236\n")
@@ -206,7 +206,7 @@ def test_the_folders_of_other_tools(tmp_path: Path) -> None:
     assert report.problems == ()
 
 
-def test_a_half_file_is_normal_for_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_file_is_no_problem_at_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of = reader(tmp_path, "dme:/exporter")
     plant(tmp_path / "exporter/0", '{"SLURM_JOB', at=time.time())
     report = report_of(of, "job-map")

@@ -51,7 +51,7 @@ def test_vendor_and_class_decide(tmp_path: Path, vendor: str, class_code: str, n
     assert find_accelerators(tmp_path) == expected
 
 
-def test_what_is_no_card_of_its_own_does_not_count(tmp_path: Path) -> None:
+def test_virtual_functions_and_other_devices_do_not_count(tmp_path: Path) -> None:
     add(tmp_path, "0000:00:02.0", "0x8086", "0x030000")  # graphics within the CPU
     add(tmp_path, "0000:03:00.0", "0x8086", "0x030000")
     add(tmp_path, "0000:07:00.0", "0x1002", "0x030000", device="0x515e")  # ES1000
@@ -80,7 +80,7 @@ def test_only_a_suspended_card_sleeps(tmp_path: Path, status: str | None, suspen
         ("pci-stub", True),
     ],
 )
-def test_a_card_whose_driver_only_holds_it_was_given_away(tmp_path: Path, driver: str, given_away: bool) -> None:
+def test_driver_shows_whether_a_card_is_passed_through(tmp_path: Path, driver: str, given_away: bool) -> None:
     folder = add(tmp_path, "0000:18:00.0", "0x10de", "0x030200")
     (folder / "driver").symlink_to(f"../../../../bus/pci/drivers/{driver}")
     assert [device.is_passed_through for device in find_accelerators(tmp_path)] == [given_away]

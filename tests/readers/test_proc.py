@@ -40,7 +40,7 @@ def test_pid_reused_between_list_and_look_up(tree):
     assert (found.command, found.ticks, found.user) == ("new", 9000, "root")
 
 
-def test_a_number_that_the_list_dropped_may_be_anothers_at_once(tree):
+def test_pid_dropped_from_the_list_may_be_reused(tree):
     reader = ProcReader(str(tree.root), environment=False)
     assert tasks(reader, 10) == {}
     tree.process(10, comm="old")
@@ -63,7 +63,7 @@ def test_zombie_with_memory_held(tree):
     assert tasks(reader, 10)[10].keys == ("slurm:7",)
 
 
-def test_processes_that_are_hidden_are_a_failure_with_a_remedy(tree):
+def test_hidden_processes_are_a_failure_with_a_remedy(tree):
     (tree.root / "proc/1/stat").unlink()
     failure = ProcReader(str(tree.root), environment=False).read(POLL, Targets(pids=(10,))).failure
     assert failure is not None
@@ -94,7 +94,7 @@ def test_open_cards_are_counted_once_however_often_they_are_open(tree):
     assert found[11].holds == ()
 
 
-def test_open_cards_are_read_of_a_few_processes_at_each_poll_until_all_were(tree):
+def test_open_cards_are_read_of_a_few_processes_at_each_poll(tree):
     pids = range(10, 30)
     for pid in pids:
         fdinfo(tree, tree.process(pid) and pid, client(pid, 1))
@@ -124,7 +124,7 @@ def test_a_root_without_processes_is_missing(tmp_path):
     assert capture.failure.state == "missing"
 
 
-def test_numbers_of_another_namespace_are_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pids_of_another_namespace_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proc, "INITIAL_NAMESPACE", "pid:[1]")
     capture = ProcReader("", environment=False).read(POLL, Targets(pids=(os.getpid(),)))
     assert capture.failure is not None

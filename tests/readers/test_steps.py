@@ -58,7 +58,7 @@ def read_steps(folder: Path) -> Report:
     return steps.parse(captured(folder))
 
 
-def test_what_is_published_is_read(folder: Path) -> None:
+def test_published_steps_are_read(folder: Path) -> None:
     path = publish(folder, COUNTS)
     read = read_steps(folder).steps
     assert [replace(file, file="", user_id=0) for file in read] == [COUNTS]
@@ -118,7 +118,7 @@ def test_a_user_who_renames_ranks_at_each_write_makes_a_bounded_number_of_series
         {"job_id": "ü" * 65},
     ],
 )
-def test_what_would_take_memory_is_not_kept(folder: Path, fields: dict[str, object]) -> None:
+def test_large_fields_are_not_kept(folder: Path, fields: dict[str, object]) -> None:
     (folder / "a.json").write_text(json.dumps({**file_of(), **fields}))
     (content,) = captured(folder).outputs[0].data
     assert content.keys() == {"file", "uid", "problem", "is_quiet"}

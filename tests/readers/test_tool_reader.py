@@ -213,7 +213,7 @@ def test_an_alternative_whose_tool_is_missing_is_passed_over(reader: CommandRead
     assert reader.reject(capture) is False
 
 
-def test_a_capture_that_is_not_ours_rejects_nothing(reader: CommandReader) -> None:
+def test_capture_of_another_reader_rejects_nothing(reader: CommandReader) -> None:
     request = Command((("smi", "-a"), ("smi", "-b")))
     assert reader.reject(Capture("fake", "readings", request)) is False
     assert reader.reject(Capture("fake", "readings", Library("nvml"))) is False
@@ -237,7 +237,7 @@ def test_a_request_that_names_no_command_fails(reader: CommandReader, request_: 
     assert (capture.failure.state, capture.failure.reason) == ("failed", "internal")
 
 
-def test_a_choice_holds_for_an_hour() -> None:
+def test_chosen_command_line_is_kept_for_an_hour() -> None:
     now = [0.0]
     request, tool = Command((("smi", "--new"), ("smi", "--old"))), Tool("smi", "/opt/smi")
     alternatives = CommandLineChooser(lambda: now[0])

@@ -162,7 +162,7 @@ def test_another_command_of_ours_is_named_while_it_lives(tmp_path: Path) -> None
     assert output.endswith("skipped; the next poll runs as scheduled")
 
 
-def test_a_tool_that_outlived_who_started_it_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_tool_that_outlived_its_parent_is_named_with_a_remedy(tmp_path: Path) -> None:
     """The child has the lock, and the command that took it was killed."""
     held = ToolLocks(tmp_path, "smi").acquire("smi", now(), NEVER)
     (tmp_path / "smi.lock").write_text("4194304 77 hy-smi\n")  # no number of a process: pid_max is at most that
@@ -191,7 +191,7 @@ def test_a_removed_file_is_made_again(tmp_path: Path) -> None:
     second.release()
 
 
-def test_no_descriptors_left_is_no_reason_to_run_without_a_lock(tmp_path: Path) -> None:
+def test_no_tool_runs_unlocked_if_descriptors_run_out(tmp_path: Path) -> None:
     locks = ToolLocks(tmp_path, "smi")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))

@@ -92,7 +92,7 @@ def test_more_errors_are_another_alarm_and_those_of_a_place_that_is_reported_lat
 
 
 @pytest.mark.parametrize(("fault", "cause"), [("uncorrected error", "uncorrected_errors"), ("alarm", "unhealthy")])
-def test_what_a_slow_poll_reports_later_did_not_begin_then(fault: str, cause: str) -> None:
+def test_fault_first_reported_by_a_slow_poll_raises_no_alarm(fault: str, cause: str) -> None:
     """After a start, a reload or a resume the fast poll comes first; the slow one may report what is weeks old."""
     reads = FAULTS[fault].reads
     fast, slow = card({}, lacks=tuple(reads)), card(reads)
@@ -107,7 +107,7 @@ def test_what_a_slow_poll_reports_later_did_not_begin_then(fault: str, cause: st
 @pytest.mark.parametrize(
     "fault", ["warning", "narrow PCIe", "at its cap, as it says", "throttled", "corrected errors", "pages retired"]
 )
-def test_readings_that_are_no_alarm(fault: str) -> None:
+def test_harmless_readings_raise_no_alarm(fault: str) -> None:
     assert Heard().sees(card({}), card(FAULTS[fault].reads)) == []
 
 
@@ -143,7 +143,7 @@ def test_heat_of_a_card_that_reports_nothing_of_throttling(fault: str, causes: l
         ("returned", []),
     ],
 )
-def test_events(event: str, alarms: list[Alarm]) -> None:
+def test_events_raise_alarms(event: str, alarms: list[Alarm]) -> None:
     received = Heard()
     received.sees(card({}))
     received.watch.add_event(PastEvent(0.0, ID, event))
@@ -196,5 +196,5 @@ def test_a_loss_says_how_long_the_card_had_been_up_since_it_came_back() -> None:
         (("ok", "released", "ok", "suspended", "no_devices", "missing"), []),
     ],
 )
-def test_sources(states: tuple[State, ...], alarms: list[Alarm]) -> None:
+def test_failing_sources_raise_alarms(states: tuple[State, ...], alarms: list[Alarm]) -> None:
     assert Heard().hears(*states) == alarms

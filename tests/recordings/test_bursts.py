@@ -117,7 +117,7 @@ def test_files_of_first_losses_are_none_of_the_hour_and_a_card_has_another_a_day
 
 
 @pytest.mark.parametrize(("severity", "most"), [(Severity.MINOR, 3), (Severity.SERIOUS, 4), (Severity.CRITICAL, 6)])
-def test_what_is_less_bad_leaves_some_of_the_hour_to_what_is_worse(severity: Severity, most: int) -> None:
+def test_less_severe_alarms_leave_files_of_the_hour_to_severe_ones(severity: Severity, most: int) -> None:
     night = Night()
     alarms = [Alarm("fault", f"GPU-{number}", severity, f"tool {number % 3}") for number in range(10)]
     assert sum(night.files(alarm, every=3 * MINUTE, times=1) for alarm in alarms) == most
@@ -142,9 +142,7 @@ def card(number: int, source: str = "nvml") -> Alarm:
         ([(0, Alarm("xid_79", "GPU-1", Severity.CRITICAL)), (59, HOT), (75, LOST), (76, LOST)], 2),
     ],
 )
-def test_what_is_worse_begins_a_burst_of_its_own_and_what_is_not_does_not(
-    alarms: list[tuple[float, Alarm]], files: int
-) -> None:
+def test_only_a_more_severe_alarm_starts_another_burst(alarms: list[tuple[float, Alarm]], files: int) -> None:
     night, begun = Night(), 1e6
     written = 0
     for after, alarm in alarms:
@@ -176,7 +174,7 @@ def test_a_burst_that_is_not_worth_a_file_does_not_hide_another() -> None:
     assert [night.files(alarm, every=0, times=1) for alarm in (CRASH, LOST)] == [0, 1]
 
 
-def test_files_of_the_daemon_before_count() -> None:
+def test_files_of_the_previous_daemon_count() -> None:
     now = 1e6
     recent = [now - 60.0 * number for number in range(6)]
     assert not FlightFilePolicy(lambda: now, recent).start_burst(LOST)

@@ -92,7 +92,7 @@ def test_names_report_when_and_why(cause: str, name: str) -> None:
     assert len(name) < 100
 
 
-def test_the_oldest_go_when_there_are_too_many_bytes_and_other_files_stay(tmp_path: Path) -> None:
+def test_oldest_flight_files_are_deleted_above_the_size_limit(tmp_path: Path) -> None:
     folder = tmp_path / "flights"
     names = [flights.file_name(BEGUN + number, "lost") for number in range(5)]
     write(folder, names[0], [capture_line(CAPTURE)])
@@ -174,7 +174,7 @@ def test_masking_leaves_time_to_write(tmp_path: Path, monkeypatch: pytest.Monkey
     assert 10 <= len(written) <= 13
 
 
-def test_what_is_late_blames_no_disk(tmp_path: Path) -> None:
+def test_timeout_is_not_reported_as_a_disk_error(tmp_path: Path) -> None:
     assert FlightFileWriter(str(tmp_path), ()).write(NAME, packed(CAPTURE), 0.0) == "no answer within 0 s"
 
 

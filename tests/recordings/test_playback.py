@@ -31,7 +31,7 @@ from telemetry_parsers.model import Capture, Failure, Report
         ("end", [99.0, None]),
     ],
 )
-def test_a_moment_is_shown_as_it_was(tmp_path: Path, at: str, temperatures: list[float | None]) -> None:
+def test_past_state_is_shown(tmp_path: Path, at: str, temperatures: list[float | None]) -> None:
     it = shown(tmp_path, [replace(capture, hostname="gpu-17") for capture in MINUTE], at)
     assert it.temperatures() == temperatures
     snapshot = it.store.snapshot()
@@ -42,13 +42,13 @@ def test_a_moment_is_shown_as_it_was(tmp_path: Path, at: str, temperatures: list
     assert BEGUN <= snapshot.wall_time <= BEGUN + 60
 
 
-def test_it_is_played_at_its_pace_and_begins_again(tmp_path: Path) -> None:
+def test_recording_plays_at_its_pace_and_repeats(tmp_path: Path) -> None:
     with played(tmp_path, MINUTE, PlaybackOptions(speed=20.0)) as it:
         assert it.comes(99.0, None)
         assert it.comes(45.0, 50.0), "at the beginning no card is lost"
 
 
-def test_once_it_stays_at_the_end_until_another_position_is_requested(tmp_path: Path) -> None:
+def test_single_playback_stops_at_the_end(tmp_path: Path) -> None:
     with played(tmp_path, MINUTE, PlaybackOptions(speed=100.0, loops=False)) as it:
         assert it.comes(99.0, None)
         assert comes_true(lambda: it.node.controls.state_text() == "100 ×, ended")
@@ -58,7 +58,7 @@ def test_once_it_stays_at_the_end_until_another_position_is_requested(tmp_path: 
         assert comes_true(lambda: it.node.controls.state_text() == "100 ×, ended")
 
 
-def test_who_goes_elsewhere_from_the_end_is_reported_so_at_once(tmp_path: Path) -> None:
+def test_seek_from_the_end_changes_the_state_at_once(tmp_path: Path) -> None:
     with played(tmp_path, MINUTE, PlaybackOptions(loops=False), at="end") as it:
         controls = it.node.controls
         assert comes_true(lambda: controls.state_text() == "ended")
@@ -73,7 +73,7 @@ def test_who_goes_elsewhere_from_the_end_is_reported_so_at_once(tmp_path: Path) 
         assert controls.position == pytest.approx(0.0, abs=15.0)
 
 
-def test_it_stands_still_goes_elsewhere_and_on(tmp_path: Path) -> None:
+def test_playback_pauses_seeks_and_resumes(tmp_path: Path) -> None:
     with played(tmp_path, MINUTE, PlaybackOptions(loops=False)) as it:
         controls = it.node.controls
         controls.pause()
@@ -91,7 +91,7 @@ def test_it_stands_still_goes_elsewhere_and_on(tmp_path: Path) -> None:
         assert it.comes(99.0, None)
 
 
-def test_what_is_asked_over_the_socket_is_done_or_refused(tmp_path: Path) -> None:
+def test_control_requests_are_executed_or_refused(tmp_path: Path) -> None:
     asked = {
         ("status", ""): "1 ×",
         ("speed", "2x"): "2 ×",
@@ -110,7 +110,7 @@ def test_what_is_asked_over_the_socket_is_done_or_refused(tmp_path: Path) -> Non
             assert ("error" in answer) == says.startswith("'")
 
 
-def test_a_moment_is_begun_again_after_a_pause_at_any_speed(tmp_path: Path) -> None:
+def test_playback_resumes_after_a_pause_at_any_speed(tmp_path: Path) -> None:
     with played(tmp_path, [capture(0, "40 50"), capture(0, "40 50", "slow")], PlaybackOptions(speed=100.0)) as it:
         begun = it.node.controls.clock.monotonic
         assert it.comes(40.0, 50.0)
@@ -120,7 +120,7 @@ def test_a_moment_is_begun_again_after_a_pause_at_any_speed(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("keeps_times", [True, False])
-def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
+def test_old_position_is_shown_until_the_new_one_is_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keeps_times: bool
 ) -> None:
     """While the parser is busy at the new position; another seek does not wait for it."""
@@ -161,7 +161,7 @@ def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
         assert it.node.replay_info().shown_time == pytest.approx(BEGUN + 3610)
 
 
-def test_keys_go_elsewhere(tmp_path: Path) -> None:
+def test_keys_seek(tmp_path: Path) -> None:
     with played(tmp_path, MINUTE, at="20s") as it:
         it.node.press(" ")
         wanted = it.node.controls.position
@@ -203,7 +203,7 @@ def test_readings_expire_by_the_time_of_the_recording(tmp_path: Path) -> None:
     assert None in shown(tmp_path, silence, "80s").temperatures() or not shown(tmp_path, silence, "80s").temperatures()
 
 
-def test_the_half_hour_before_is_looked_at_and_of_older_ones_the_newest(tmp_path: Path) -> None:
+def test_seek_reads_the_half_hour_before_and_older_newest_captures(tmp_path: Path) -> None:
     hours = [
         capture(0, "40 50", "slow"),
         *(capture(at, "40 50 xid" if at in (60, 7000) else f"{at // 100} 50") for at in range(0, 7201, 20)),
@@ -243,7 +243,7 @@ def test_sources_without_a_parser_are_named_and_the_others_played(tmp_path: Path
         shown(tmp_path, many)
 
 
-def test_a_timeline_runs_at_its_speed_and_stands_still() -> None:
+def test_timeline_runs_at_its_speed_and_pauses() -> None:
     now, shown_before = [100.0], 0.0
     line = PlaybackClock(0.0, 10.0, lambda: now[0])
     for act in (
@@ -274,7 +274,7 @@ def test_a_timeline_runs_at_its_speed_and_stands_still() -> None:
     assert (line.position(), line.seconds_to_target, line.monotonic()) == (3.0, 6.0, before)
 
 
-def test_who_cannot_keep_up_shows_all_and_nothing_grows_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_playback_shows_all_captures_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A parser that takes longer than its answers are apart, at that speed: the recording takes longer, and no reading is missing."""
     slow = [capture(at, f"{40 + at} 50") for at in range(0, 40, 2)]
     seen: list[list[float | None]] = []
@@ -294,7 +294,7 @@ def test_who_cannot_keep_up_shows_all_and_nothing_grows_old(tmp_path: Path, monk
     assert seen[1:] == [[40.0 + at, 50.0] for at in range(2, 38, 2)]
 
 
-def test_a_cut_one_is_played_to_its_end_and_says_so(tmp_path: Path) -> None:
+def test_truncated_recording_is_played_with_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "recording.jsonl.gz"
     shown(tmp_path, MINUTE)
     path.write_bytes(path.read_bytes()[:-40])
@@ -305,7 +305,7 @@ def test_a_cut_one_is_played_to_its_end_and_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("why", ["No such file", "the file was replaced; restart to play the new file"])
-def test_a_recording_that_goes_away_while_it_is_played_is_reported_and_what_is_shown_stays(
+def test_deleted_recording_is_reported_and_the_last_state_stays(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, why: str
 ) -> None:
     with played(tmp_path, MINUTE, PlaybackOptions(loops=False), at="20s") as it:
@@ -322,7 +322,7 @@ def test_a_recording_that_goes_away_while_it_is_played_is_reported_and_what_is_s
         assert it.temperatures()[1] == 50.0
 
 
-def test_what_is_recorded_on_while_it_is_played_is_not_played(tmp_path: Path) -> None:
+def test_captures_added_during_playback_are_not_played(tmp_path: Path) -> None:
     with Recorder.to_file(tmp_path / "recording.jsonl") as recorder:
         for recorded in MINUTE:
             recorder.add(recorded)

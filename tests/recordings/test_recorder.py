@@ -78,7 +78,7 @@ def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
     assert sorted(RecordingFile(path), key=lambda capture: capture.poll) == large
 
 
-def test_a_line_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_incomplete_line_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "recording.jsonl"
     with files_of_at_most(5_000), Recorder.to_file(path) as recorder:
         recorder.add(CAPTURES[0])
@@ -88,7 +88,7 @@ def test_a_line_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None:
     assert tuple(RecordingFile(path)) == CAPTURES[:2]
 
 
-def test_what_was_in_a_file_that_is_handed_over_stays(tmp_path: Path) -> None:
+def test_existing_content_of_a_passed_file_is_kept(tmp_path: Path) -> None:
     """As with `record -o /dev/stdout >> mine.log` on a full disk."""
     path, mine = tmp_path / "mine.log", b"mine\n" * 400
     path.write_bytes(mine)
@@ -197,7 +197,7 @@ def recorded_at_once(path: Path) -> list[Capture | str]:
         return list(pool.map(record, CAPTURES))
 
 
-def test_of_many_who_record_to_a_file_at_the_same_instant_one_does(tmp_path: Path) -> None:
+def test_one_of_many_simultaneous_recorders_wins(tmp_path: Path) -> None:
     for attempt in range(16):
         path = tmp_path / f"{attempt}.jsonl"
         if attempt % 2:

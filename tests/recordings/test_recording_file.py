@@ -37,7 +37,7 @@ def read(content: bytes) -> tuple[list[Capture], Damage]:
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.gz"])
-def test_what_was_recorded_is_read_whatever_it_is_called(tmp_path: Path, name: str) -> None:
+def test_recording_is_read_under_any_name(tmp_path: Path, name: str) -> None:
     with Recorder.to_file(tmp_path / name) as recorder:
         for capture in CAPTURES:
             recorder.add(capture)
@@ -51,7 +51,7 @@ def test_what_was_recorded_is_read_whatever_it_is_called(tmp_path: Path, name: s
     assert list(tape.damage.lines()) == []
 
 
-def test_plain_ones_cut_at_every_byte_of_the_last_line_play_to_the_one_before() -> None:
+def test_truncated_plain_recording_is_read_to_its_last_whole_line() -> None:
     start = len(WHOLE) - len(line(CAPTURES[3]))
     for end in range(start, len(WHOLE) + 1):
         captures, damage = read(WHOLE[:end])
@@ -61,7 +61,7 @@ def test_plain_ones_cut_at_every_byte_of_the_last_line_play_to_the_one_before() 
         assert damage == Damage(early_end=cut)
 
 
-def test_packed_ones_cut_at_every_byte_lose_no_whole_line_and_say_so(tmp_path: Path) -> None:
+def test_truncated_gzip_recording_loses_no_whole_line(tmp_path: Path) -> None:
     with Recorder.to_file(tmp_path / "a.gz") as recorder:
         for capture in CAPTURES:
             recorder.add(capture)

@@ -22,14 +22,14 @@ def polls_in(packed: Iterable[bytes]) -> list[str]:
     return [" ".join(text.split()[:2]) for text in gzip.decompress(b"".join(packed)).decode().splitlines()]
 
 
-def test_what_is_older_than_three_minutes_goes() -> None:
+def test_captures_older_than_three_minutes_are_dropped() -> None:
     ring = RecentCaptures()
     for at in range(0, 301, 10):
         ring.add(line(at))
     assert polls_in(ring.packed()) == ["fast 110"] + [f"fast {at}" for at in range(120, 301, 10)]
 
 
-def test_of_rare_polls_the_newest_stays() -> None:
+def test_newest_capture_of_a_rare_poll_is_kept() -> None:
     ring = RecentCaptures()
     assert list(ring.packed()) == list(ring.newest()) == []
     ring.add(line(0, "inventory"))
@@ -45,7 +45,7 @@ def noise(size: int) -> bytes:
     return random.Random(size).randbytes(size).hex().encode() + b"\n"
 
 
-def test_who_holds_most_loses_its_oldest_and_the_others_nothing() -> None:
+def test_largest_source_loses_its_oldest_captures() -> None:
     ring = RecentCaptures(max_bytes=1 << 20)
     for number in range(100):
         ring.add(CaptureLine("quiet", "fast", number, f"fast {number}\n".encode()))
@@ -57,7 +57,7 @@ def test_who_holds_most_loses_its_oldest_and_the_others_nothing() -> None:
     assert 10 < sum(not line.startswith(b"fast") for line in lines) < 40
 
 
-def test_what_packs_well_is_bounded_by_what_it_takes_to_mask_it() -> None:
+def test_well_compressed_captures_are_limited_by_the_cost_of_masking() -> None:
     """Sixteen MiB of zeros are packed to 16 KiB."""
     ring = RecentCaptures(seconds=1e9)
     for number in range(100):
@@ -78,7 +78,7 @@ def test_a_capture_that_would_drive_out_all_others_is_left_out() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 400), st.sampled_from("abcd"), st.integers(0, 4000)), max_size=80))
-def test_whatever_comes_the_size_is_that_of_what_is_kept(given: list[tuple[float, str, int]]) -> None:
+def test_size_is_that_of_the_kept_captures(given: list[tuple[float, str, int]]) -> None:
     ring = RecentCaptures(seconds=50.0, max_bytes=20_000)
     for at, poll, size in given:
         ring.add(CaptureLine("smi", poll, at, noise(size)))
@@ -97,7 +97,7 @@ def test_many_threads_may_add() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 500])
-def test_what_many_small_captures_take_is_what_counts(size: int) -> None:
+def test_size_includes_the_overhead_of_small_captures(size: int) -> None:
     tracemalloc.start()
     try:
         ring = RecentCaptures(max_bytes=1 << 18)

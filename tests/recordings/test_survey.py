@@ -27,7 +27,7 @@ PLACES: dict[str, tuple[tuple[Capture, ...], list[tuple[float, float]]]] = {
 
 
 @pytest.mark.parametrize(("captures", "expected"), PLACES.values(), ids=PLACES)
-def test_the_place_and_age_of_each_capture(captures: tuple[Capture, ...], expected: list[tuple[float, float]]) -> None:
+def test_offset_and_age_of_each_capture(captures: tuple[Capture, ...], expected: list[tuple[float, float]]) -> None:
     assert [(placed_capture.position, placed_capture.age) for placed_capture in placed_captures(captures)] == expected
 
 
@@ -52,7 +52,7 @@ SURVEY = surveyed((0.0, BEGUN), (7200.0, BEGUN + 7200.0))
 @pytest.mark.parametrize(
     "text", ["", "soon", "-30s", "end30s", "end-", "25:00", "12:60", "2026-13-01", "1y", "９０", "1e3", "end-end"]
 )
-def test_what_is_no_moment_is_refused_with_what_is(text: str) -> None:
+def test_invalid_time_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="is not a time in a recording; write 90s"):
         parse_time(text)
 

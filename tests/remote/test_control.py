@@ -85,7 +85,7 @@ def test_arguments_of_the_wrong_types_are_reported(tmp_path: Path, line: bytes, 
     "line",
     [b'{"verb": "sing"}', b'{"verb": ["echo"]}', b'{"verb": {"echo": 1}}', b'{"verb": null}', b"{}", b"[]", b'"echo"'],
 )
-def test_what_is_no_verb_is_refused_by_naming_those_that_are(tmp_path: Path, line: bytes) -> None:
+def test_unknown_verb_is_refused_with_the_known_ones(tmp_path: Path, line: bytes) -> None:
     answer = json.loads(with_server(tmp_path, lambda path: said_back(path, line + b"\n")))
     assert answer == {"error": "unknown request; the valid requests are echo, repeat"}
 
@@ -93,7 +93,7 @@ def test_what_is_no_verb_is_refused_by_naming_those_that_are(tmp_path: Path, lin
 @pytest.mark.parametrize(
     "line", [b"", b"\n", b"echo\n", b"\xff\xfe\n", b'{"verb"', b"[" * 60_000 + b"\n", b"x" * 200_000]
 )
-def test_after_rubbish_the_next_one_is_served(tmp_path: Path, line: bytes) -> None:
+def test_invalid_request_does_not_affect_the_next(tmp_path: Path, line: bytes) -> None:
     def client(path: Path) -> Plain:
         answer = said_back(path, line)
         assert not answer or "error" in json.loads(answer)

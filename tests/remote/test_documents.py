@@ -50,16 +50,16 @@ def told_history():
     return json.loads("".join(history_json.json_pieces("node17", 1.7e9 + now[0], window, devices))), past
 
 
-def test_a_document_reports_the_same_again():
+def test_document_survives_a_round_trip():
     assert document(to_snapshot(document())) == document()
 
 
-def test_the_table_of_what_was_reported_is_the_table_of_what_was_known():
+def test_table_of_a_read_document_is_the_original_table():
     assert table(to_snapshot(document()), 0, Colour.NEVER) == table(WHOLE, 0, Colour.NEVER)
     assert [row.condition for row in rows(to_snapshot(document()))] == [row.condition for row in rows(WHOLE)]
 
 
-def test_history_is_reported_the_same_again():
+def test_history_survives_a_round_trip():
     written, past = told_history()
     read = to_history(written)
     assert (read.start, read.slots, [*read.devices]) == (pytest.approx(past.start), past.slots, [*past.devices])
@@ -72,7 +72,7 @@ def test_history_is_reported_the_same_again():
     assert [(event.id, event.code, event.text) for event in read.events] == [("GPU-00000000", "xid_79", "gone")]
 
 
-def test_an_older_document_is_enough():
+def test_document_of_an_older_version_is_read():
     old = document()
     for device in old["devices"]:
         del device["condition"]
@@ -85,7 +85,7 @@ def test_an_older_document_is_enough():
     assert [device.id for device in to_snapshot(old).devices] == [device.id for device in WHOLE.devices]
 
 
-def test_a_newer_document_is_no_trouble():
+def test_document_of_a_newer_version_is_read():
     new = document() | {"something": {"new": True}}
     new["devices"][0]["readings"]["something_new"] = {"a": 1.0}
     new["devices"][0]["absent"]["clock_hertz"] = {"video": "reasons_of_tomorrow"}
@@ -96,7 +96,7 @@ def test_a_newer_document_is_no_trouble():
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5, "all", None])
-def test_a_share_that_is_none_is_refused(share):
+def test_invalid_share_is_refused(share):
     wrong = document()
     wrong["devices"][0]["allocations"][0]["share"] = share
     with pytest.raises(DocumentError, match="share"):
@@ -146,14 +146,14 @@ def read(reader, given_document):
 
 @settings(max_examples=50)
 @given(broken(document()))
-def test_what_is_no_snapshot_is_refused_or_shown(given_document):
+def test_damaged_snapshot_is_refused_or_shown(given_document):
     snapshot = read(to_snapshot, given_document)
     assert snapshot is None or table(snapshot, 80, Colour.NEVER)
 
 
 @settings(max_examples=50)
 @given(broken(told_history()[0]))
-def test_what_is_no_history_is_refused_or_read(given_document):
+def test_damaged_history_is_refused_or_read(given_document):
     past = read(to_history, given_document)
     series = () if past is None else [line for device in past.devices.values() for line in device.values()]
     assert all(len(item.last) == past.slots for item in series)

@@ -152,7 +152,7 @@ def run(folder: Path, command: tuple[str, ...]) -> str:
     ],
     ids=str,
 )
-def test_a_forged_socket(tmp_path: Path, name: str, kind: str, command: tuple[str, ...]) -> None:
+def test_command_survives_a_forged_socket(tmp_path: Path, name: str, kind: str, command: tuple[str, ...]) -> None:
     with forged(tmp_path / "run" / name, (CONTROL if name == "control.sock" else LOCAL)[kind]):
         output = run(tmp_path, command)
     assert "\x1b" not in output

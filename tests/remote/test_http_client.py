@@ -34,7 +34,7 @@ from telemetry_daemon.web.server.open_connections import Deadlines
         ("https://node1:8443", "node1:8443", "", True),
     ],
 )
-def test_an_address(text, authority, path, tls):
+def test_address_is_parsed(text, authority, path, tls):
     address = node_address(text)
     assert (address.authority, address.path, address.is_tls) == (authority, path, tls)
 
@@ -42,7 +42,7 @@ def test_an_address(text, authority, path, tls):
 @pytest.mark.parametrize(
     "text", ["", "a b", "ftp://node", "node:0", "node:99999", "user:secret@node", "node\x1b[2J", "[::1", "http://"]
 )
-def test_what_is_no_address_is_refused_in_one_line(text):
+def test_invalid_address_is_refused_in_one_line(text):
     with pytest.raises(AddressError) as refused:
         node_address(text)
     assert str(refused.value).isprintable()
@@ -129,7 +129,7 @@ def test_who_does_not_answer_is_given_up():
         Client(node_address(f"127.0.0.1:{silent.getsockname()[1]}"), timeout_seconds=0.2).get("/")
 
 
-def test_without_a_listener(tmp_path):
+def test_missing_listener_is_reported(tmp_path):
     with pytest.raises(NodeError, match="no daemon answers"):
         Client(node_address(f"unix:{tmp_path}/local.sock")).get("/")
 

@@ -61,7 +61,7 @@ def test_the_site_is_there_without_password_and_host_name(tmp_path: Path) -> Non
         assert not local_socket_in(f"{tmp_path}/run").exists()
 
 
-def test_the_word_for_what_is_read_changes_with_what_is_read_and_with_nothing_else(tmp_path: Path) -> None:
+def test_hash_of_sources_changes_with_the_settings_of_sources_only(tmp_path: Path) -> None:
     with node(tmp_path) as daemon:
 
         def reads_after(config: str) -> str:
@@ -79,7 +79,7 @@ def test_the_word_for_what_is_read_changes_with_what_is_read_and_with_nothing_el
         assert got(daemon, "/api/v1/history")[1] == ""
 
 
-def test_a_simulation_does_not_pass_for_this_node(tmp_path: Path) -> None:
+def test_simulated_daemon_is_not_used_for_this_node(tmp_path: Path) -> None:
     with Daemon(tmp_path, arguments=DEMO) as daemon:
         status, reads, body = got(daemon)
         assert (status, reads, json.loads(body)["schema"]) == (200, "", "telemetry.snapshot/1")

@@ -109,7 +109,7 @@ def test_owners_have_processes_and_memory(usual: Lived) -> None:
             assert all(process.owner and process.memory_used_bytes for process in device.processes)
 
 
-def test_demo_has_one_incident_and_a_drill_none(usual: Lived) -> None:
+def test_demo_has_one_incident_and_a_drill_has_none(usual: Lived) -> None:
     words = {
         device.index: {finding.word for finding in findings}
         for device, findings in zip(usual.snapshot.devices, judge(usual.snapshot).values(), strict=True)

@@ -72,7 +72,7 @@ def test_any_page_is_well_formed_and_has_only_elements_of_ours(snapshot):
 
 
 @pytest.mark.parametrize("evil", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "' onload='x", "&lt;"])
-def test_texts_of_tools_stay_texts(evil):
+def test_texts_of_tools_are_escaped(evil):
     snapshot = kit.snapshot(
         kit.device(0, model=evil, current_model=evil, id=evil, vendor=evil),
         kit.device(1, model=evil, id=evil + "2", up=False),
@@ -89,7 +89,7 @@ def test_texts_of_tools_stay_texts(evil):
 
 
 @pytest.mark.parametrize("seen_at", ["http://node7:19820", "https://proxy/gpu/node7"])
-def test_nothing_comes_from_elsewhere_also_where_a_proxy_shows_the_page_below_a_path_of_its_own(seen_at):
+def test_page_loads_nothing_from_elsewhere_also_behind_a_proxy_path(seen_at):
     shown = Page(page(kit.snapshot(kit.full_device()), LINKS))
     assert [urljoin(f"{seen_at}/", link) for link in shown.links if not link.startswith("data:")] == [
         f"{seen_at}/#main",
@@ -103,7 +103,7 @@ def test_nothing_comes_from_elsewhere_also_where_a_proxy_shows_the_page_below_a_
     ]
 
 
-def test_the_policy_lets_in_the_pages_own_script_and_style_and_nothing_else():
+def test_policy_allows_only_the_script_and_style_of_the_page():
     snapshot = kit.snapshot(kit.full_device())
     site = Site(lambda: snapshot, lambda: (True, ""), lambda syntax: b"")
     response = site.respond(Request("GET", "/"))
@@ -225,7 +225,7 @@ def test_a_bar_is_as_long_as_the_share(readings, width):
         ),
     ],
 )
-def test_the_nodes_figures_are_of_whole_devices_and_say_what_they_leave_out(devices, wanted):
+def test_node_figures_count_whole_devices_and_name_missing_ones(devices, wanted):
     text = Page(page(kit.snapshot(*devices), LINKS)).text
     assert wanted in text
     assert ("Devices up" in text) == bool(wanted)

@@ -95,7 +95,7 @@ def test_the_document_has_the_slots_the_gaps_and_the_events():
     assert [(event["id"], event["code"]) for event in document["events"][:1]] == [("GPU-00000000", "xid_79")]
 
 
-def test_no_number_of_a_document_is_none():
+def test_document_has_no_nan_or_infinity():
     """A proxy's client may send bytes that no source would report."""
     numbers = array("f", [math.nan, math.inf, -math.inf, 1e38, 1e-38, -0.0, 0.1])
     past = Past(0.0, len(numbers), devices={"a": {"power_watts": Series(numbers, numbers)}})
@@ -104,13 +104,13 @@ def test_no_number_of_a_document_is_none():
     assert document["series"]["power_watts"]["last"][3:] == pytest.approx(list(numbers[3:]), rel=1e-6)
 
 
-def test_no_text_in_it_moves_a_cursor_or_is_endless():
+def test_texts_of_the_history_are_printable():
     _, body = Node().get("/api/v1/history")
     assert all(character.isprintable() or character == "\n" for character in body.decode())
 
 
 @pytest.mark.parametrize("accepts", ["", "gzip"])
-def test_it_is_made_piece_by_piece_and_packed_if_that_is_wished(accepts):
+def test_history_is_streamed_and_compressed_on_request(accepts):
     node = Node()
     response, body = node.get("/api/v1/history", accept_encoding=accepts)
     assert (("Content-Encoding", "gzip") in response.headers) == bool(accepts)
@@ -135,7 +135,7 @@ def test_it_is_made_piece_by_piece_and_packed_if_that_is_wished(accepts):
         ("?since=1e308", 2, 3, 0, 0),
     ],
 )
-def test_only_what_was_asked_for(query, devices, metrics, slots, events):
+def test_query_selects_devices_metrics_and_slots(query, devices, metrics, slots, events):
     document = Node().past(query)
     found = document["devices"]
     assert [len(found), document["slots"], len(document["events"])] == [devices, slots, events]
@@ -143,7 +143,7 @@ def test_only_what_was_asked_for(query, devices, metrics, slots, events):
     assert {len(entry["last"]) for device in found for entry in device["series"].values()} == {slots}
 
 
-def test_who_asks_again_from_the_end_on_gets_each_slot_once():
+def test_follow_up_requests_get_each_slot_once():
     """The wall clock is slewed meanwhile, by a little at a time."""
     node = Node()
     document = node.past()
@@ -191,7 +191,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("target", "status", "words"), REFUSED)
-def test_what_cannot_be_answered_is_refused_in_one_line(target, status, words):
+def test_invalid_query_is_refused_in_one_line(target, status, words):
     answered, text = Node().refusal(f"/api/v1/{target}")
     assert (answered, text[: len(words)]) == (status, words)
     assert text.endswith("\n")
@@ -199,7 +199,7 @@ def test_what_cannot_be_answered_is_refused_in_one_line(target, status, words):
     assert len(text) < 400
 
 
-def test_the_snapshot_of_one_device_says_of_it_what_the_whole_one_says():
+def test_snapshot_of_one_device_equals_its_part_of_the_whole():
     """It is judged beside the others of its model: here a link that they have."""
     links = [kit.reading("link_up", 1.0, str(number)) for number in range(4)]
     cards = [kit.device(number, kit.reading("power_watts", 80.0), *links) for number in range(4)]

@@ -71,7 +71,7 @@ def test_metrics_are_the_page_and_the_process():
 
 @pytest.mark.parametrize("accept", ["", OPENMETRICS])
 @pytest.mark.parametrize("query", ["", "?name[]=accelerator_up&name[]=process_max_fds", "?name[]=nothing"])
-def test_compressed_and_not_it_is_the_same_page(accept, query):
+def test_compressed_page_equals_the_plain_page(accept, query):
     node = Node()
     plain, compressed = (
         node.get("/metrics" + query, accept=accept, accept_encoding=encoding) for encoding in ("", "gzip")
@@ -104,7 +104,7 @@ def test_a_page_is_made_once_for_a_snapshot_however_often_it_is_read():
     assert node.process_reads == 2000
 
 
-def test_nothing_is_made_before_it_is_asked_for_and_a_new_snapshot_is_made_anew():
+def test_page_is_rendered_on_request_once_for_each_snapshot():
     node = Node()
     node.get("/healthz")
     assert node.snapshot_reads == 0
@@ -118,7 +118,7 @@ def test_nothing_is_made_before_it_is_asked_for_and_a_new_snapshot_is_made_anew(
 
 @given(st.lists(st.sampled_from(["/metrics", "/api/v1/snapshot", "/", "new"]), max_size=30), st.booleans())
 @settings(max_examples=50, deadline=None)
-def test_every_answer_is_that_of_the_snapshot_that_holds(steps, compressed):
+def test_every_answer_belongs_to_the_current_snapshot(steps, compressed):
     node = Node(kit.snapshot(kit.device(0, kit.reading("power_watts", 0.0))))
     watts = 0
     for step in steps:
@@ -146,7 +146,7 @@ def test_every_answer_is_that_of_the_snapshot_that_holds(steps, compressed):
         ("other=1", None),
     ],
 )
-def test_a_page_of_some_names(query, names):
+def test_query_selects_families_by_name(query, names):
     response = Node().get("/metrics?" + query)
     page = body_of(response)
     families = [line.split()[2] for line in page.decode().splitlines() if line.startswith("# TYPE")]
@@ -184,7 +184,7 @@ def test_readiness_and_health(path, readiness, status, body):
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/metrics/", "/METRICS", "", "/api/v1", "/healthz/x", "/../etc/passwd"])
-def test_elsewhere_is_nothing_but_a_hint(path):
+def test_unknown_path_is_answered_with_a_hint(path):
     response = Node().get(path)
     assert response.status == 404
     assert (
@@ -193,7 +193,7 @@ def test_elsewhere_is_nothing_but_a_hint(path):
     )
 
 
-def test_metrics_may_be_elsewhere():
+def test_path_of_the_metrics_is_configurable():
     node = Node(telemetry_path="/accelerators")
     assert node.get("/metrics").status == 404
     assert node.get("/accelerators").status == 200
@@ -229,7 +229,7 @@ def test_a_plugins_metrics_are_everywhere():
     }
 
 
-def test_with_nothing_known_metrics_are_those_of_the_process():
+def test_empty_snapshot_has_process_metrics_only():
     response = Node(kit.snapshot()).get("/metrics")
     assert (response.status, body_of(response)) == (200, PROCESS_TEXT)
 
@@ -263,7 +263,7 @@ def test_process_metrics_are_those_that_psutil_reads():
         ("1 (a b) c) S" + " 7" * 40, "cpu 1 2\nbtime 1700000000\n", set()),
     ],
 )
-def test_where_proc_is_not_the_kernels_what_cannot_be_read_is_left_out(tmp_path, stat, of_the_node, missing):
+def test_metrics_that_a_foreign_proc_lacks_are_left_out(tmp_path, stat, of_the_node, missing):
     (tmp_path / "self").mkdir()
     for name, content in (("self/stat", stat), ("stat", of_the_node)):
         if content is not None:

@@ -125,7 +125,7 @@ def test_expired_numbers_are_sent_as_null_although_nothing_was_polled():
     assert [data["values"] for name, data in events(follower) if name == "readings"] == [[None]]
 
 
-def test_nothing_is_made_without_clients():
+def test_nothing_is_rendered_without_clients():
     node = Node()
     follower = node.follow()
     assert len(node.loop.timers) == 2
@@ -269,7 +269,7 @@ def test_an_expired_snapshot_is_checked_once_a_second():
     assert [name for name, _ in events(follower)] == ["state", "readings"]
 
 
-def test_a_new_client_makes_nothing_new_within_the_same_second():
+def test_new_client_reuses_the_numbers_of_the_second():
     node = Node(hot(100.0))
     first = node.follow()
     events(first)
@@ -290,7 +290,7 @@ def test_every_number_has_at_least_four_digits(watts):
     assert sent == pytest.approx(watts, rel=5e-4)
 
 
-def test_a_request_for_the_head_follows_nothing():
+def test_head_request_opens_no_stream():
     node = Node(hot())
     response = node.streams.follow(Request("HEAD", "/api/v1/events"))
     response.pieces.close()

@@ -32,14 +32,14 @@ def machine(tmp_path):
 @pytest.mark.parametrize(
     ("refusal", "expected"), [(errno.EPERM, ["nvidia0"]), (errno.EACCES, []), (errno.ENXIO, []), (0, [])]
 )
-def test_what_the_allow_list_refuses_is_told(machine, refusal, expected):
+def test_denied_nodes_are_reported(machine, refusal, expected):
     machine.add("nvidia0", refusal)
     watch = machine.watch()
     machine.now += MIN_UPTIME_SECONDS
     assert [Path(path).name for path in watch.record_newly_denied()] == expected
 
 
-def test_not_soon_after_a_start(machine):
+def test_denied_nodes_are_not_reported_soon_after_a_start(machine):
     machine.add("nvidia0")
     watch = machine.watch()
     machine.now += MIN_UPTIME_SECONDS - 1
@@ -48,7 +48,7 @@ def test_not_soon_after_a_start(machine):
     assert len(watch.record_newly_denied()) == 1
 
 
-def test_each_node_once_over_new_starts(machine):
+def test_denied_node_is_reported_once_across_restarts(machine):
     """A node that the unit never allows costs one restart; a later node causes another one."""
     machine.add("nvidia0")
     first = machine.watch()
@@ -61,7 +61,7 @@ def test_each_node_once_over_new_starts(machine):
     assert [Path(path).name for path in second.record_newly_denied()] == ["nvidia1"]
 
 
-def test_without_a_memory_nothing_is_told(tmp_path):
+def test_nothing_is_reported_without_a_state_folder(tmp_path):
     """Otherwise the restarts would never end."""
     machine = Machine(tmp_path)
     machine.add("nvidia0")
@@ -72,7 +72,7 @@ def test_without_a_memory_nothing_is_told(tmp_path):
     assert watch.record_newly_denied() == ()
 
 
-def test_the_kernel_is_asked(tmp_path):
+def test_denial_is_read_from_the_kernel(tmp_path):
     node = tmp_path / "node"
     node.touch()
     assert denial_errno(str(node)) == 0
@@ -83,5 +83,5 @@ def test_the_kernel_is_asked(tmp_path):
     ("environment", "expected"),
     [({"INVOCATION_ID": "1", "NOTIFY_SOCKET": "/run/x"}, True), ({"INVOCATION_ID": "1"}, False), ({}, False)],
 )
-def test_only_a_service_manager_starts_anew(environment, expected):
+def test_only_a_service_manager_restarts_the_daemon(environment, expected):
     assert is_under_systemd(environment) is expected

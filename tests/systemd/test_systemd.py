@@ -68,14 +68,14 @@ def test_reloading_carries_the_monotonic_time_of_now(manager):
         pytest.param("/" + "x" * 500, id="too long for an address"),
     ],
 )
-def test_nothing_is_sent_and_nothing_raised(monkeypatch, address):
+def test_missing_or_invalid_socket_is_ignored(monkeypatch, address):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     if address is not None:
         monkeypatch.setenv("NOTIFY_SOCKET", address)
     assert systemd.report_ready() is False
 
 
-def test_a_listener_that_does_not_read_holds_nobody_up(manager):
+def test_listener_that_does_not_read_blocks_nothing(manager):
     answers = {systemd.report_alive() for _ in range(3)}
     sent = 3
     manager.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)

@@ -55,7 +55,7 @@ def test_a_file_that_cannot_be_replaced_is_taken_away_and_said_so_once(
     assert bench.ups() == 1
 
 
-def test_it_is_gone_at_the_end_and_does_not_come_back(tmp_path: Path) -> None:
+def test_file_is_removed_at_the_end_for_good(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.job.run()
     bench.job.end()

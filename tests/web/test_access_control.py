@@ -197,7 +197,7 @@ def test_a_certificate_that_becomes_bad_is_told_to_clients_over_the_old_one(pki:
         until(lambda: fetch(running.port, tls=pki.trusting()).status == 200, "the good certificate")
 
 
-def test_connections_let_in_under_looser_rules_are_not_served_under_stricter_ones(pki: Pki, tmp_path: Path) -> None:
+def test_stricter_rules_apply_to_open_connections(pki: Pki, tmp_path: Path) -> None:
     file = tmp_path / "web.yml"
     file.write_text("")
     strict = ("client_auth_type: RequireAndVerifyClientCert", f"client_ca_file: {pki.authority.certificate}")
@@ -313,7 +313,7 @@ def changed_at(folder: Path) -> int:
     return max(file.stat().st_ctime_ns for file in (folder, *folder.iterdir()))
 
 
-def test_one_line_in_an_interval_and_the_next_counts_the_others(
+def test_log_line_counts_those_left_out_since_the_last(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0

@@ -51,7 +51,7 @@ def users(*pairs: tuple[str, str]) -> str:
         ({"Authorization": "bAsIc   " + base64.b64encode(b"alice:secret").decode() + "  "}, 200),
     ],
 )
-def test_who_is_let_in(web_file: WebFile, headers: dict[str, str], status: int) -> None:
+def test_valid_logins_are_accepted(web_file: WebFile, headers: dict[str, str], status: int) -> None:
     pairs = [("alice", "secret"), ("bob", "pass:with:colons"), ("jürgen", "gemüse"), ("long", LONG[:72])]
     file = web_file(users(*((name, cheap_hash(password)) for name, password in pairs)))
     with running_server(config_file=file) as running:
@@ -225,7 +225,7 @@ def test_one_at_the_address_of_32_guessers_gets_in_at_its_first_request(held: He
     assert statuses(before) == [401] * 31
 
 
-def test_when_all_places_are_taken_the_client_with_the_most_makes_room(held: Held) -> None:
+def test_client_with_the_most_waiting_checks_makes_room(held: Held) -> None:
     held.ask(*guesses(MAX_QUEUE_LENGTH), source="127.0.0.2")
     newest = held.ask("the newest", source="127.0.0.2")
     assert statuses([held.send("one more", source="127.0.0.2")]) == [429]

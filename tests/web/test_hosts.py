@@ -55,7 +55,7 @@ def test_a_loopback_address_answers_for_loopback_names_and_addresses_only(host: 
         (("GET / HTTP/1.1", "Host: localhost", "Host: localhost"), 400),
     ],
 )
-def test_where_the_host_is_taken_from(lines: tuple[str, ...], status: int) -> None:
+def test_host_comes_from_the_target_or_the_header(lines: tuple[str, ...], status: int) -> None:
     with running_server() as running:
         assert status_for(running.port, *lines) == status
 
@@ -168,5 +168,5 @@ def test_the_host_is_looked_at_before_limits_and_passwords(pki: Pki, tmp_path: P
         ("", ("127.0.0.1", 1), False),
     ],
 )
-def test_which_addresses_are_one_client(first: object, second: object, same: bool) -> None:
+def test_addresses_are_grouped_into_clients(first: object, second: object, same: bool) -> None:
     assert (client_key(first) == client_key(second)) == same

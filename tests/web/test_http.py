@@ -278,7 +278,7 @@ def test_any_bytes_leave_the_server_able_to_answer(
 
 @settings(max_examples=50, deadline=None)
 @given(cut=st.integers(0, 600), junk=st.binary(max_size=200))
-def test_a_greeting_cut_off_and_continued_with_anything(pki: Pki, cut: int, junk: bytes) -> None:
+def test_any_bytes_after_a_truncated_client_hello_are_refused(pki: Pki, cut: int, junk: bytes) -> None:
     from telemetry_daemon.web.access.tls import TlsChannel, server_context
     from telemetry_daemon.web.access.toolkit import Pem, TlsConfig
     from telemetry_daemon.web.messages import HandshakeError

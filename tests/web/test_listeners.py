@@ -31,7 +31,7 @@ from web.scraper import Scraper
         ("unix:///run/web.sock", UnixAddress("/run/web.sock")),
     ],
 )
-def test_addresses(text: str, address: object) -> None:
+def test_addresses_are_parsed(text: str, address: object) -> None:
     assert parse_address(text) == address
 
 
@@ -62,7 +62,7 @@ def start_error(*listen: str) -> str:
     return str(caught.value)
 
 
-def test_a_taken_port_is_told_and_nothing_stays_open() -> None:
+def test_used_port_is_reported_and_nothing_stays_open() -> None:
     free = free_port()
     with socket.create_server(("127.0.0.1", 0)) as other:
         port_in_use = other.getsockname()[1]
@@ -84,7 +84,7 @@ def test_a_taken_port_is_told_and_nothing_stays_open() -> None:
         ("unix:/no/such/folder/web.sock", "the folder does not exist"),
     ],
 )
-def test_an_address_that_cannot_be_had_is_told(address: str, complaint: str) -> None:
+def test_unavailable_address_is_reported(address: str, complaint: str) -> None:
     assert complaint in start_error(address)
 
 
@@ -134,7 +134,7 @@ def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == "data"
 
 
-def test_a_folder_that_another_can_make_a_link_of_is_told(tmp_path: Path) -> None:
+def test_unsafe_folder_of_a_socket_is_reported(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     (tmp_path / "folder").symlink_to("/run")
     message = start_error(f"unix:{tmp_path}/folder/web.sock")
@@ -163,7 +163,7 @@ def test_changing_from_loopback_to_all_interfaces_and_back_loses_no_scrape() -> 
     assert set(scraper.statuses) == {200}
 
 
-def test_those_who_have_just_connected_to_an_address_that_goes_are_served_if_another_covers_them() -> None:
+def test_new_connections_of_a_removed_address_are_served_by_a_covering_one() -> None:
     entered, released = threading.Event(), threading.Event()
 
     def site(request: Request) -> Response:

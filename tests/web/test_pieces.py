@@ -101,7 +101,7 @@ def follows(server):
     until(lambda: server.statistics().connections[Phase.STREAMING] == 1, "a client that follows")
 
 
-def test_who_follows_may_wait_longer_than_any_deadline_and_leave_at_any_time():
+def test_stream_may_last_longer_than_any_deadline():
     pieces = Endless()
     with serving(pieces) as server:
         with get(server.port) as (_, answer):
@@ -131,7 +131,7 @@ def test_a_stream_ends_whole_when_the_server_does():
     assert pieces.closed
 
 
-def test_what_breaks_off_does_not_look_whole():
+def test_broken_answer_does_not_look_complete():
     class Broken(Counted):
         def next(self):
             raise RuntimeError("a fault of the site")
@@ -180,7 +180,7 @@ NEW_TERMS = {
 
 
 @pytest.mark.parametrize("new", NEW_TERMS)
-def test_who_was_let_in_on_other_terms_follows_no_more(pki, web_file, new):
+def test_stream_ends_if_access_rules_change(pki, web_file, new):
     pieces = Endless()
     config = web_file(f"basic_auth_users:\n  alice: {cheap_hash('secret')}\n")
     with (

@@ -75,7 +75,7 @@ def greet(
         incoming.write(client.recv(65536))
 
 
-def test_a_greeting_in_single_bytes(pki: Pki, web_file: WebFile) -> None:
+def test_client_hello_in_single_bytes_is_read(pki: Pki, web_file: WebFile) -> None:
     with running_server(config_file=web_file(pki.tls_section())) as running, connect(running.port) as client:
         tls, incoming, outgoing = greet(client, pki.trusting(), 1)
         tls.write(REQUEST)
@@ -88,7 +88,7 @@ def test_a_greeting_in_single_bytes(pki: Pki, web_file: WebFile) -> None:
         assert received == b"HTTP/1.1 200"
 
 
-def test_http_on_a_tls_port_is_told_so(pki: Pki, web_file: WebFile) -> None:
+def test_http_request_on_a_tls_port_is_explained(pki: Pki, web_file: WebFile) -> None:
     with running_server(config_file=web_file(pki.tls_section())) as running:
         reply = fetch(running.port)
         assert reply.status == 400
@@ -131,7 +131,9 @@ def negotiated(config_file: Path, context: ssl.SSLContext) -> tuple[str | None, 
         (("cipher_suites: [TLS_AES_128_GCM_SHA256]",), "TLSv1_2", None),
     ],
 )
-def test_versions(pki: Pki, web_file: WebFile, lines: tuple[str, ...], client_version: str, agreed: str | None) -> None:
+def test_tls_versions_are_negotiated(
+    pki: Pki, web_file: WebFile, lines: tuple[str, ...], client_version: str, agreed: str | None
+) -> None:
     context = pki.trusting()
     context.set_ciphers("ALL:@SECLEVEL=0")
     with warnings.catch_warnings():
@@ -163,7 +165,9 @@ def test_versions(pki: Pki, web_file: WebFile, lines: tuple[str, ...], client_ve
         ),
     ],
 )
-def test_ciphers(pki: Pki, web_file: WebFile, lines: tuple[str, ...], client_ciphers: str, chosen: str | None) -> None:
+def test_ciphers_are_negotiated(
+    pki: Pki, web_file: WebFile, lines: tuple[str, ...], client_ciphers: str, chosen: str | None
+) -> None:
     context = pki.trusting()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(client_ciphers)
@@ -198,7 +202,7 @@ def s_client(port: int, sent: bytes, *arguments: str) -> str:
 
 
 @pytest.mark.needs("openssl")
-def test_nobody_renegotiates_compresses_or_downgrades(pki: Pki, web_file: WebFile) -> None:
+def test_renegotiation_compression_and_downgrade_are_refused(pki: Pki, web_file: WebFile) -> None:
     with running_server(config_file=web_file(pki.tls_section())) as running:
         output = s_client(running.port, b"R\n", "-tls1_2")
         assert "RENEGOTIATING" in output
@@ -209,7 +213,7 @@ def test_nobody_renegotiates_compresses_or_downgrades(pki: Pki, web_file: WebFil
 
 
 @pytest.mark.parametrize(("client_curve", "agrees"), [("secp384r1", True), ("prime256v1", False)])
-def test_a_single_curve(pki: Pki, web_file: WebFile, client_curve: str, agrees: bool) -> None:
+def test_single_curve_is_negotiated(pki: Pki, web_file: WebFile, client_curve: str, agrees: bool) -> None:
     context = pki.trusting()
     context.set_ecdh_curve(client_curve)
     lines = ("min_version: TLS13", "curve_preferences: [CurveP384]")
@@ -260,7 +264,7 @@ def allowing(*names: str) -> tuple[str, ...]:
         (allowing("prometheus.test"), "none", False),
     ],
 )
-def test_client_certificates(
+def test_client_certificates_are_checked(
     pki: Pki, web_file: WebFile, version: ssl.TLSVersion, lines: tuple[str, ...], client: str, welcome: bool
 ) -> None:
     files = {"{authority}": pki.authority.certificate, "{client}": pki.client.certificate}
@@ -277,9 +281,7 @@ def test_client_certificates(
         until(lambda: running.connections() == 0, "the end of the connection")
 
 
-def test_a_refused_client_is_told_of_in_the_log_once(
-    pki: Pki, web_file: WebFile, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_refused_client_is_logged_once(pki: Pki, web_file: WebFile, caplog: pytest.LogCaptureFixture) -> None:
     lines = (*VERIFY[:1], f"client_ca_file: {pki.authority.certificate}", "client_allowed_sans: [somebody.else]")
     with running_server(config_file=web_file(pki.tls_section(*lines))) as running, caplog.at_level(logging.INFO):
         for _ in range(5):
@@ -306,7 +308,7 @@ def test_a_tls_greeting_has_the_time_of_a_request_head(pki: Pki, web_file: WebFi
 @pytest.mark.parametrize(
     "nonsense", [b"\x16" + b"\xff" * 500, b"\x16\x03\x01\x00\x05hello", b"\x16\x03\x01\xff\xff" + b"x" * 70000]
 )
-def test_nonsense_instead_of_a_greeting(pki: Pki, web_file: WebFile, nonsense: bytes) -> None:
+def test_invalid_client_hello_is_refused(pki: Pki, web_file: WebFile, nonsense: bytes) -> None:
     with running_server(config_file=web_file(pki.tls_section())) as running:
         with connect(running.port) as client:
             with contextlib.suppress(OSError):  # the server may hang up before all is sent
@@ -329,7 +331,7 @@ def test_nonsense_within_a_tls_connection_ends_it(pki: Pki, web_file: WebFile) -
         assert fetch(running.port, tls=pki.trusting()).status == 200
 
 
-def test_a_client_may_say_goodbye_before_it_has_its_answer(pki: Pki, web_file: WebFile) -> None:
+def test_client_may_close_tls_before_its_answer(pki: Pki, web_file: WebFile) -> None:
     context = pki.trusting()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     with running_server(config_file=web_file(pki.tls_section())) as running, connect(running.port) as client:

@@ -178,7 +178,7 @@ def test_bad_files_are_refused_in_one_line_that_names_the_place(
 
 
 @pytest.mark.parametrize("name", ["a password that is not hashed", "a hash cut short", "no YAML"])
-def test_secrets_are_not_in_the_complaint(web_file: WebFile, name: str) -> None:
+def test_errors_contain_no_secret(web_file: WebFile, name: str) -> None:
     with pytest.raises(WebConfigError) as caught:
         load_web_config(str(web_file(BAD[name][0])))
     assert not any(secret in str(caught.value) for secret in ("sEcReT", HASH[:-1], "secret: "))
@@ -195,7 +195,7 @@ def test_an_empty_file_is_plain_http_for_everybody(web_file: WebFile) -> None:
     assert load_web_config(str(web_file(""))) == WebConfig()
 
 
-def test_what_a_file_says_is_what_comes_out(web_file: WebFile, tmp_path: Path) -> None:
+def test_all_keys_of_a_file_are_read(web_file: WebFile, tmp_path: Path) -> None:
     text = f"""\
 tls_server_config:
   cert_file: certs/server.crt
@@ -236,7 +236,7 @@ rate_limit: {{interval: 1m30.5s, burst: 7}}
     ("interval", "seconds"),
     [("1s", 1.0), ("500ms", 0.5), ("1m", 60.0), ("2h", 7200.0), ("1.5s", 1.5), (".5s", 0.5), ("10us", 1e-5)],
 )
-def test_durations(web_file: WebFile, interval: str, seconds: float) -> None:
+def test_durations_are_parsed(web_file: WebFile, interval: str, seconds: float) -> None:
     config = load_web_config(str(web_file(f"rate_limit: {{interval: {interval}, burst: 1}}\n")))
     assert config.rate_interval_seconds == pytest.approx(seconds)
 
@@ -248,7 +248,7 @@ def test_an_encrypted_key_is_refused_without_asking_for_its_password(pki: Pki, w
 
 
 @pytest.mark.parametrize("kind", ["missing", "folder", "pipe", "huge"])
-def test_what_is_no_ordinary_file_is_refused(tmp_path: Path, kind: str) -> None:
+def test_irregular_file_is_refused(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "web.yml"
     if kind == "folder":
         path.mkdir()

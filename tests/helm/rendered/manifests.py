@@ -79,7 +79,7 @@ def test_default_objects_are_rendered() -> None:
     assert kinds == {"ConfigMap", "DaemonSet", "Service", "ServiceAccount"}
 
 
-def test_objects_have_unique_names_and_owner_labels() -> None:
+def test_objects_have_unique_names_and_the_label_of_their_release() -> None:
     objects = render({**all_vendors(), **VALUE_SETS["pods monitored"], "networkPolicy": {"enabled": True}})
     names = [(item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]) for item in objects.all]
     assert len(names) == len(set(names))
@@ -129,7 +129,7 @@ def test_a_service_monitor_finds_the_service() -> None:
 
 
 @pytest.mark.parametrize("name", POOLS)
-def test_pool_is_restricted_or_labelled_as_privileged(name: str) -> None:
+def test_pool_is_restricted_or_privileged(name: str) -> None:
     pool = render(all_vendors()).pool(name)
     # A service named telemetry would set TELEMETRY_PORT, which the daemon refuses as no setting of its own.
     assert (pool.spec["enableServiceLinks"], pool.spec["automountServiceAccountToken"]) == (False, False)

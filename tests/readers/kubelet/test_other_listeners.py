@@ -137,7 +137,7 @@ LISTENERS = [
 
 
 @pytest.mark.parametrize(("answer", "reason", "words"), LISTENERS)
-def test_it_comes_to_one_clear_failure(tmp_path: Path, answer: Answer, reason: str | None, words: str) -> None:
+def test_wrong_listener_is_one_clear_failure(tmp_path: Path, answer: Answer, reason: str | None, words: str) -> None:
     found = failure(tmp_path, answer, SHORT if reason == "timeout" else LONG_ENOUGH)
     assert found.state == "failed"
     assert found.reason == reason if reason else found.reason not in ("internal", "timeout")

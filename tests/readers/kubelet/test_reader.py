@@ -63,7 +63,7 @@ def test_pods_and_allocatable_devices_are_read(kubelet: FakeKubelet, tmp_path: P
     assert output.data["devices"] == [{"resource": "nvidia.com/gpu", "device": GPU}]
 
 
-def test_what_lies_on_the_node_about_pods_is_reported(kubelet: FakeKubelet, tmp_path: Path) -> None:
+def test_folders_of_the_node_about_pods_are_reported(kubelet: FakeKubelet, tmp_path: Path) -> None:
     put_on_node(tmp_path, [("team", "a", UID), ("team", "b", OTHER_UID)], [("team", "a", "main", "ab" * 32)], [UID])
     for name in ("readme", "a_b", "a_b_c", "x_y_" + "g" * 36):
         (tmp_path / "var/log/pods" / name).mkdir()
@@ -191,7 +191,7 @@ def test_closing_ends_a_read_at_once(kubelet: FakeKubelet, tmp_path: Path) -> No
             ended.set()
 
 
-def test_without_a_kubelet_it_is_missing(tmp_path: Path) -> None:
+def test_source_without_a_kubelet_is_missing(tmp_path: Path) -> None:
     state, reason, text = failure(read(tmp_path))
     assert (state, reason) == ("missing", None)
     assert f"{tmp_path}/{SOCKET}" in text
@@ -215,7 +215,7 @@ def test_a_kubelet_that_restarts_is_found_again(kubelet: FakeKubelet, tmp_path: 
 
 @pytest.mark.needs("root")
 @pytest.mark.parametrize("mode", [0o700, 0o755])
-def test_who_is_not_root_is_reported_so(mode: int) -> None:
+def test_missing_root_rights_are_reported(mode: int) -> None:
     with tempfile.TemporaryDirectory() as folder, FakeKubelet(Path(folder)) as kubelet:
         for kubelet_reader in kubelet.socket.relative_to(folder).parents:
             (Path(folder) / kubelet_reader).chmod(0o755)
@@ -232,7 +232,7 @@ def test_who_is_not_root_is_reported_so(mode: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link", "fifo"])
-def test_what_is_no_socket_is_not_connected_to(tmp_path: Path, kind: str) -> None:
+def test_file_that_is_no_socket_is_not_connected_to(tmp_path: Path, kind: str) -> None:
     path = tmp_path / SOCKET
     path.parent.mkdir(parents=True)
     with FakeKubelet(tmp_path, "real.sock"):
@@ -247,6 +247,6 @@ def test_what_is_no_socket_is_not_connected_to(tmp_path: Path, kind: str) -> Non
     assert "is not a socket" in text
 
 
-def test_another_request_is_no_call_of_its(tmp_path: Path) -> None:
+def test_request_of_another_kind_fails(tmp_path: Path) -> None:
     wrong = replace(PODS, request=Command((("kubectl",),)))
     assert failure(reader_of(tmp_path).read(wrong, Targets()))[:2] == ("failed", "internal")
