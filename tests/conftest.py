@@ -11,7 +11,7 @@ import pytest
 
 pytest_plugins = ("kits.pytest_levels", "kits.pytest_limits")
 
-# The tests and their child processes do not see settings of the caller's shell and make.
+# The settings in the caller's shell and make must not reach the tests and their child processes.
 _OF_THE_CALLER = re.compile(
     "MAKE(FLAGS|LEVEL|OVERRIDES|FILES)|MFLAGS|ARGS|BASH_ENV|ENV|CDPATH|COLUMNS|LINES|NO_COLOR|(CLICOLOR_)?FORCE(_COLOR)?"
     "|LC_.*|LANG|LANGUAGE|PYTHON(PATH|HOME|WARNINGS|OPTIMIZE|DONTWRITEBYTECODE)|(http|all)_proxy|(HTTP|ALL)_PROXY"
@@ -29,12 +29,12 @@ for _name in ("no_proxy", "NO_PROXY"):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Try the same examples each time, but new ones where only long tests run: no verdict on a change hangs on luck."""
+    """Use fixed Hypothesis examples, so that checks do not depend on luck; only runs of long tests draw new ones."""
     only_long = config.getoption("--level") == ["long"]
     hypothesis.settings.register_profile(
         "ours",
         max_examples=100 if only_long else 50,
-        deadline=None,  # how long an example takes says how busy the machine is
+        deadline=None,  # the time of an example depends on how busy the machine is
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
         derandomize=not only_long,
     )
@@ -42,7 +42,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --update-golden."""
     parser.addoption(
         "--update-golden",
         action="store_true",

@@ -1,4 +1,4 @@
-"""Prints what each parser makes of each capture, to be read down beside the texts: `make review`, `make review ARGS=rocm`."""
+"""Print each parser's report of each capture, for comparison with the texts: `make review`, `make review ARGS=rocm`."""
 
 import sys
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from kits.captures import own_cases, registered_parsers, shared_files, shared_fo
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Absent, Capture, Device, Process, Reading, Report
 
-# Where the folder of real outputs is not named as the source.
+# The folders of real outputs that are not named like their source.
 SOURCES = {"hccn_tool": "hccn-tool", "sysfs": "amdgpu-sysfs", "xpu-smi-intel": "xpu-smi"}
-# The core readings stand first, by these letters; the others follow by their names.
+# Core readings come first, with these abbreviations; the others follow by name.
 SHORT = {
     "power_watts": "P",
     "power_cap_watts": "cap",
@@ -20,14 +20,14 @@ SHORT = {
     "utilization_ratio": "util",
     "temperature_celsius": "T",
 }
-# Of these only what is so stands in the table; the zeros follow from it.
+# Of these metrics the table contains only the states that are 1.
 STATES = frozenset({"performance_level", "health", "recovery_action"})
 _MEBIBYTE = 1 << 20
 _WIDTH = 190
 
 
 def review(wanted: str = "") -> Iterator[str]:
-    """A line for each file with its outcome, then one for each device and each problem."""
+    """Yield the lines of each file: its outcome, then each device and each problem."""
     parsers = registered_parsers()
     for name, parser in sorted(parsers.items()):
         for path in of_source(name):
@@ -39,12 +39,12 @@ def review(wanted: str = "") -> Iterator[str]:
 
 
 def of_source(name: str) -> list[Path]:
-    """The shared files that are this source's."""
+    """Return the shared files of this source."""
     return [path for path in shared_files("**") if SOURCES.get(path.parent.name, path.parent.name) == name]
 
 
 def shared_expectations(parser: Parser) -> list[str]:
-    """The table of a source's shared files, with the places of problems but without the words that they quote."""
+    """Return the lines of a source's shared files, with the positions of problems but without quoted words."""
     lines = [
         line
         for path in of_source(parser.name)
@@ -54,12 +54,12 @@ def shared_expectations(parser: Parser) -> list[str]:
 
 
 def shared_capture(parser: Parser, path: Path) -> Capture:
-    """A shared file as the parser gets it."""
+    """Return the capture of a shared file."""
     return text_capture(parser, shared_text(path))
 
 
 def file_lines(name: str, parser: Parser, captures: list[Capture]) -> Iterator[str]:
-    """The lines of one file: its outcome, then each device and each problem."""
+    """Yield the lines of one file: its outcome, then each device and each problem."""
     for capture in captures:
         report = parser.parse(capture)
         reason = f" {report.reason}" if report.reason else ""

@@ -15,7 +15,7 @@ CLIENTS_OF_A_PROCESS = 750
 
 @contextlib.contextmanager
 def attack(port: int, mode: str, count: int, source: str = "127.0.0.1") -> Iterator[None]:
-    """Hostile clients at a loopback address, spread over processes so that each is within its own limits."""
+    """Run hostile clients at a loopback address, in several processes because of the limits of each."""
     how_many = -(-count // CLIENTS_OF_A_PROCESS)
     command = [sys.executable, str(CLIENTS), str(port), str(count // how_many), mode, source]
     with contextlib.ExitStack() as running:
@@ -31,7 +31,7 @@ def attack(port: int, mode: str, count: int, source: str = "127.0.0.1") -> Itera
 
 
 def converse(pieces: Sequence[bytes]) -> tuple[int, bool]:
-    """Return how often a conversation answers these bytes, and whether it ended by itself. Each answer must be HTTP."""
+    """Return the number of answers to these bytes, and whether the server hung up. Answers must be HTTP."""
     conversation = HttpConversation()
     answered = 0
     with contextlib.suppress(ClientLeft):  # the end of a conversation

@@ -57,7 +57,7 @@ class Node:
     busy: float = 0.5
     more: Mapping[str, float] = field(default_factory=dict)
     interval: float = 2.0
-    # So old are readings when they are seen.
+    # The age of readings when they are merged.
     lag: float = 0.0
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class Node:
         self.records += self.ledger.take_completed()
 
     def runs(self, seconds: float, step: float = 2.0) -> None:
-        """Poll every two seconds until that time has passed."""
+        """Poll every `step` seconds until this time has passed."""
         until = self.now + seconds
         while self.now + step <= until + 1e-9:
             self.now += step
@@ -114,7 +114,7 @@ class Node:
         return saved
 
     def restarted(self, after: float, **changes: object) -> Node:
-        """Return the node with a new daemon that has loaded what this one saved last."""
+        """Return the node with a new daemon that has loaded the ledger of this one."""
         changes.setdefault("saved", self.ledger.state_to_save())
         node = replace(self, now=self.now + after, **changes)  # type: ignore[arg-type]  # fields by name
         node.records = self.records

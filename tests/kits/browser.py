@@ -27,7 +27,7 @@ _FLAGS = (
     # No request leaves loopback.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 )
-# Chromium reads commands from descriptor 3 and answers on 4. A shell puts ours there, which are never below 10.
+# Chromium reads commands from descriptor 3 and answers on 4. A shell moves our descriptors there; they are above 9.
 _PIPES_IN_PLACE = 'exec "$@" 3<&{reads} 4>&{writes}'
 _MODIFIERS = {"Alt": 1, "Control": 2, "Shift": 8}
 # Keys that type nothing, and what Enter and a blank type: names and codes as in the DOM.
@@ -62,7 +62,7 @@ class Browser:
         self._tabs: dict[str, Tab] = {}
 
     def call(self, method: str, session: str = "", **parameters: object) -> Any:
-        """Return the result of a command; pass events that arrive meanwhile to their tabs."""
+        """Send a command and return its result; pass events that arrive meanwhile to their tabs."""
         number = self.send(method, session, **parameters)
         end = time.monotonic() + PATIENCE_SECONDS
         while number not in self._answers:
@@ -82,7 +82,7 @@ class Browser:
         return self._number
 
     def listen(self, seconds: float) -> None:
-        """Receive what arrives within this time."""
+        """Process the messages that arrive within this time."""
         if not select.select([self._reads], [], [], seconds)[0]:
             return
         piece = os.read(self._reads, 1 << 20)
@@ -103,7 +103,7 @@ class Browser:
         tab = self._tabs[session] = Tab(self, session)
         for domain in ("Page", "Runtime", "Log", "Network"):
             tab.call(f"{domain}.enable")
-        # By the processor's time: how long tasks take says how busy the machine is.
+        # Measure CPU time: elapsed time depends on how busy the machine is.
         tab.call("Performance.enable", timeDomain="threadTicks")
         tab.call("Emulation.setFocusEmulationEnabled", enabled=True)
         tab.resize(width, height)
@@ -177,7 +177,6 @@ class Tab:
         return self.browser.call(method, self.session, **parameters)
 
     def on_event(self, method: str, event: Mapping[str, Any]) -> None:
-        """Record an event of the browser."""
         if complain := _COMPLAINTS.get(method):
             self.complaints += complain(event)
         elif method == "Network.requestWillBeSent":
@@ -298,11 +297,9 @@ class Tab:
             self.call("Input.dispatchMouseEvent", type=kind, x=found[0], y=found[1], button="left", clickCount=1)
 
     def move_mouse(self, x: float, y: float) -> None:
-        """Move the mouse to these CSS pixels of the screen."""
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def picture(self) -> bytes:
-        """Return a screenshot as PNG."""
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def busy_seconds(self) -> float:

@@ -38,7 +38,7 @@ class Case:
 
     @property
     def layout(self) -> str:
-        """Return the first word of the file's name, which captures of the same layout share; data have one layout."""
+        """Return the tool and the first word of the file's name, which names the layout; data files are one layout."""
         return f"{self.tool}/{self.name.partition('-')[0]}" if self.path.suffix == ".txt" else self.tool
 
     def captures(self, parser: Parser) -> list[Capture]:
@@ -70,7 +70,7 @@ def parse_file(text: str) -> Output:
 
 
 def text_capture(parser: Parser, output: Output | str) -> Capture:
-    """Return an output as a capture of the parser's first poll."""
+    """Return a capture of the parser's first poll with this output."""
     poll = parser.polls[0]
     output = Output(text=output) if isinstance(output, str) else output
     return Capture(parser.name, poll.name, poll.request, (output,))
@@ -139,7 +139,7 @@ def shared_files(tool: str = "**") -> list[Path]:
 
 
 def shared_text(path: Path) -> str:
-    """A shared capture without its two header lines."""
+    """Return a shared capture without its two header lines."""
     return path.read_bytes().decode().split("\n", 2)[2]
 
 

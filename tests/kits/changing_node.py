@@ -32,14 +32,14 @@ _FAILURES = (
 
 
 @dataclass(frozen=True)
-class Teller:
-    """A source with its polls, and what it reports about a card."""
+class FakeSource:
+    """A source with its polls and the metrics that it reports."""
 
     name: str
     vendor: str
     form: Form
     polls: tuple[Poll, ...]
-    tells: tuple[str, ...]
+    identifiers: tuple[str, ...]
     space: str = ""
     gives: tuple[str, ...] = ("power_watts", "fan_ratio", "memory_used_ratio")
 
@@ -48,25 +48,25 @@ def _poll(name: str, *, lists: bool = True, tier: str = "fast", interval: float 
     return Poll(name, REQUEST, tier=tier, interval=interval, lists_devices=lists)  # type: ignore[arg-type]  # one of three
 
 
-TELLERS = (
-    Teller(
+FAKE_SOURCES = (
+    FakeSource(
         "nvml",
         "nvidia",
         "data",
         (_poll("fast"), _poll("slow", lists=False, tier="slow"), _poll("inventory", tier="inventory", interval=30.0)),
         ("index", "uuid", "bus_id"),
     ),
-    Teller("nvidia-smi", "nvidia", "text", (_poll("readings", interval=15.0),), ("index",)),
-    Teller("sysfs", "amd", "json", (_poll("fast"), _poll("list", tier="inventory")), ("bus_id",)),
-    Teller("rocm-smi", "amd", "text", (_poll("readings"), _poll("ids", tier="slow")), ("index", "bus_id"), "amd"),
-    Teller("ports", "amd", "text", (_poll("ports", lists=False),), ("index",), "amd"),
-    Teller("host", "", "data", (_poll("host", lists=False),), ()),
+    FakeSource("nvidia-smi", "nvidia", "text", (_poll("readings", interval=15.0),), ("index",)),
+    FakeSource("sysfs", "amd", "json", (_poll("fast"), _poll("list", tier="inventory")), ("bus_id",)),
+    FakeSource("rocm-smi", "amd", "text", (_poll("readings"), _poll("ids", tier="slow")), ("index", "bus_id"), "amd"),
+    FakeSource("ports", "amd", "text", (_poll("ports", lists=False),), ("index",), "amd"),
+    FakeSource("host", "", "data", (_poll("host", lists=False),), ()),
 )
 
 
 FACTS = tuple(
-    SourceFacts(teller.name, teller.vendor, teller.gives, any(poll.lists_devices for poll in teller.polls))
-    for teller in TELLERS
+    SourceFacts(source.name, source.vendor, source.gives, any(poll.lists_devices for poll in source.polls))
+    for source in FAKE_SOURCES
 )
 
 
@@ -81,10 +81,10 @@ class _Answer:
 
 @dataclass(frozen=True)
 class Step:
-    """One attempt at a poll, some seconds after the one before."""
+    """An attempt at a poll, some seconds after the previous attempt."""
 
     seconds: float
-    teller: Teller
+    source: FakeSource
     poll: Poll
     report: Report | None
     result: PollResult
@@ -101,30 +101,30 @@ def steps(seed: int, count: int) -> Iterator[Step]:
 class _Node:
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        # On a quiet node whole minutes bring new numbers only.
+        # On a quiet node only numbers change for minutes.
         self._restless = chance.choice((0.0, 0.03, 0.03, 1.0))
-        self._asked = [(teller, poll) for teller in chance.sample(TELLERS, 3) for poll in teller.polls]
+        self._asked = [(source, poll) for source in chance.sample(FAKE_SOURCES, 3) for poll in source.polls]
         self._cards = {vendor: self._some_cards(vendor) for vendor in ("nvidia", "amd")}
         self._answers: dict[tuple[str, str], _Answer] = {}
 
     def step(self) -> Step:
         chance = self._chance
-        teller, poll = self._asked[0] if chance.random() < 0.5 else chance.choice(self._asked)
+        source, poll = self._asked[0] if chance.random() < 0.5 else chance.choice(self._asked)
         if self._happens(0.06):
             self._change_cards()
         fails = self._happens(0.06)
         return Step(
             chance.choice(_PAUSES if self._happens(0.2) else _SECONDS),
-            teller,
+            source,
             poll,
-            None if fails else self._report(teller, poll),
+            None if fails else self._report(source, poll),
             chance.choice(_FAILURES) if fails else PollResult("ok"),
             _DAYS if self._happens(0.01) else 0.0,
             self._happens(0.02),
         )
 
     def _happens(self, rate: float) -> bool:
-        """Return whether an event happens that has this rate on a restless node."""
+        """Draw whether an event happens; `rate` is its probability on a restless node."""
         return self._chance.random() < rate * self._restless
 
     def _some_cards(self, vendor: str) -> list[Device]:
@@ -150,8 +150,8 @@ class _Node:
         else:
             cards[0] = replace(cards[0], up=not cards[0].up, facts=(("power_kind", self._chance.choice("ab")),))
 
-    def _report(self, teller: Teller, poll: Poll) -> Report:
-        answer = self._answers.setdefault((teller.name, poll.name), _Answer())
+    def _report(self, source: FakeSource, poll: Poll) -> Report:
+        answer = self._answers.setdefault((source.name, poll.name), _Answer())
         devices = tuple(
             Device(
                 card.vendor,
@@ -160,12 +160,12 @@ class _Node:
                 up=card.up,
                 facts=card.facts,
                 model=card.model,
-                **{name: getattr(card, name) for name in teller.tells},
+                **{name: getattr(card, name) for name in source.identifiers},
             )
-            for card in self._cards.get(teller.vendor, ())
+            for card in self._cards.get(source.vendor, ())
         )
         if devices != answer.devices or not answer.names or self._happens(0.1):
-            answer.devices, answer.names = devices, self._names(teller, len(devices))
+            answer.devices, answer.names = devices, self._names(source, len(devices))
             answer.absent = {}
         if self._happens(0.15):
             answer.absent = {
@@ -173,18 +173,18 @@ class _Node:
             }
         readings = tuple(Reading(*name[:2], self._value(name, answer), name[2]) for name in answer.names)
         return Report(
-            outcome="ok" if devices or teller.name == "host" else "no_devices",
+            outcome="ok" if devices or source.name == "host" else "no_devices",
             devices=devices,
             readings=readings,
             events=self._events(len(devices)),
             processes=self._processes(len(devices)),
-            form=teller.form,
-            index_space=teller.space,
+            form=source.form,
+            index_space=source.space,
             is_cut=self._happens(0.02),
         )
 
-    def _names(self, teller: Teller, count: int) -> list[tuple[int | None, str, str]]:
-        if teller.name == "host":
+    def _names(self, source: FakeSource, count: int) -> list[tuple[int | None, str, str]]:
+        if source.name == "host":
             return [(None, "host_cpu_utilization_ratio", ""), (None, "host_memory_used_bytes", "")]
         kept = [metric for metric in _METRICS if self._chance.random() < 0.7]
         names = [(device, metric, label) for device in range(count) for metric, labels in kept for label in labels]

@@ -24,7 +24,7 @@ class Completed(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return standard output without its line breaks."""
+        """Return standard output with line breaks replaced by blanks."""
         return " ".join(self.stdout.split())
 
 

@@ -14,7 +14,7 @@ from telemetry_daemon.readers.tool_reader import CommandReader
 from telemetry_parsers.model import Capture, Command, Poll
 
 NO_TARGETS = Targets()
-# Short where a misbehaving tool makes us wait; long where only a busy machine does.
+# Short if the test waits for a misbehaving tool; long if only a busy machine delays it.
 QUICK = RunLimits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=0.05, kill_seconds=60)
 # For processes that cannot be killed: nothing is gained by waiting.
 HOPELESS = RunLimits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=0.02, kill_seconds=0.02)
@@ -33,7 +33,7 @@ def is_held(folder: Path, tool: str) -> bool:
 
 
 def poll(command: Command, deadline: float = 60.0) -> Poll:
-    """Return a poll with this request; its default deadline is far away."""
+    """Return a poll with this request. Tests do not reach the default deadline."""
     return Poll("readings", command, deadline=deadline)
 
 

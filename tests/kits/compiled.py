@@ -15,9 +15,9 @@ _BUILD = Path(__file__).parents[2] / "build"
 
 
 def compiled(label: str, sources: Sequence[Path], flags: Sequence[str], make: Callable[[Path], None]) -> Path:
-    """The folder that `make` has filled from these sources; `label` and `flags` are what else decides its content.
+    """Return the folder that `make` has filled from these sources; its content also depends on `label` and `flags`.
 
-    A folder appears under its name only when it is complete; other processes that want it at the same time wait.
+    The folder gets its name when it is complete. Other processes that need it at the same time wait.
     """
     digest = hashlib.sha256(repr((label, flags, os.uname().machine)).encode())
     for source in sources:
@@ -55,7 +55,7 @@ def _cache() -> Path:
 
 
 def copied(file: Path, target: Path) -> None:
-    """Replace a file atomically: processes that have loaded the old one keep it."""
+    """Replace a file atomically: processes that have loaded the old file keep it."""
     new = target.with_suffix(".new")
     shutil.copyfile(file, new)
     new.replace(target)

@@ -78,7 +78,7 @@ class Daemon:
             children = psutil.Process(self.pid).children(recursive=True)
             self.process.kill()
             self.process.wait()
-            for child in children:  # what it cannot end itself any more, such as a tool that hangs
+            for child in children:  # processes that the daemon could not end, such as a hanging tool
                 with contextlib.suppress(psutil.NoSuchProcess):  # it has ended by itself
                     child.kill()
         if self.process is not None and self.process.stderr is not None:
@@ -132,7 +132,7 @@ class Daemon:
         return sum(text in line for line in self.lines)
 
     def logs(self, text: str, times: int = 1) -> None:
-        """Wait for the text in the log, and fail if more lines have it; a line may come later than what it reports."""
+        """Wait until `times` log lines have the text; fail if more have it. Log lines may come late."""
         self.until(lambda: self.logged(text) >= times)
         assert self.logged(text) == times
 

@@ -44,7 +44,7 @@ class FakeKubelet:
             self._server.start()
 
     def stop(self) -> None:
-        """End at once, with the calls that are in progress."""
+        """Stop at once, and abort the calls that are in progress."""
         if self._server is not None:
             self._server.stop(0).wait()
             self._server = None

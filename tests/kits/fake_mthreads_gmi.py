@@ -1,6 +1,6 @@
-"""What mthreads-gmi prints on a node with one card, for tests of everything behind the parser.
+"""Outputs of mthreads-gmi on a node with one card, for tests of everything behind the parser.
 
-Alone, `TABLE` is what a version prints that looks at no flags; `install` is one that knows some and refuses others.
+`TABLE` is the output of a version that ignores all flags; `install` writes a tool that accepts only some flags.
 """
 
 import json
@@ -85,7 +85,7 @@ def _lines(values: Mapping[str, Any], depth: int) -> str:
 def install(
     tools: ToolFolder, knows: Sequence[str] = ("-q --json", "-q"), table: str = TABLE, refusal: Answer = REFUSAL
 ) -> None:
-    """A fake mthreads-gmi that knows these flags; the table it prints without any."""
+    """Install a fake mthreads-gmi that accepts only these flags. Without flags it prints the table."""
     answers = {"-q --json": Answer(query_json()), "-q": Answer(query_text())}
     accepted = {words: answer for words, answer in answers.items() if words in knows}
     tools.answers(TOOL, {"": Answer(table), **accepted}, refusal)

@@ -1,7 +1,7 @@
-"""A fake MTML for tests: built from tests/mtml_fake, loaded by the vendor's binding, steered by a file while it is used.
+"""A fake MTML for tests: built from tests/mtml_fake, loaded by the vendor's binding, controlled by a file at run time.
 
 fake = FakeMtml(tmp_path)
-fake.set_answers(0, power="!5")                # its next call for the power gets NO_PERMISSION
+fake.set_answers(0, power="!5")                # the next power calls return NO_PERMISSION
 daemon = Daemon(…, environment=fake.environment)
 assert fake.calls("mtmlLibraryInit") == 1
 """
@@ -54,7 +54,7 @@ S4000 = {
 
 
 class FakeMtml:
-    """One node's MTML in a folder: the library, what it answers, and what it was asked. Changes hold from the next call."""
+    """MTML of one node in a folder: library, answers and recorded calls. Changes apply from the next call on."""
 
     def __init__(self, folder: Path, cards: int = 2) -> None:
         self.folder = folder
@@ -77,17 +77,17 @@ class FakeMtml:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the environment with which a process finds this library, which must exist when the process starts."""
+        """Return the environment in which a process finds this library, which must exist when it starts."""
         paths = [str(self.folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
         return {"LD_LIBRARY_PATH": os.pathsep.join(paths), "MTML_FAKE": str(self._path)}
 
     def set_answers(self, device: DeviceName, **answers: object) -> None:
-        """What the calls on a card (or `node`, or the instance `0/1`) answer from now on; `"!5"` is an error."""
+        """Set the answers of calls on a card, on `node`, or on an instance such as `0/1`. `"!5"` is error 5."""
         self._answers.update({(str(device), key): str(answer) for key, answer in answers.items()})
         self._write()
 
     def fail(self, card: int, code: int) -> None:
-        """Let every call on a card return this error, opening it included."""
+        """Let every call on a card return this error, including the call that opens it."""
         keys = {key for device, key in self._answers if device == str(card)}
         self.set_answers(card, open=f"!{code}", **dict.fromkeys(keys - {"open"}, f"!{code}"))
 

@@ -24,7 +24,7 @@ class Sysfs:
         link = self.root / "sys/bus/pci/drivers" / driver / bus_id
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(folder)
-        # Where the daemon counts the cards on the bus.
+        # The daemon counts the cards on the bus here.
         devices = self.root / "sys/bus/pci/devices"
         devices.mkdir(parents=True, exist_ok=True)
         (devices / bus_id).symlink_to(folder)
@@ -106,7 +106,7 @@ def mi300x(metrics: bytes = b"") -> dict[str, str | bytes]:
 
 
 def radeon(status: str = "suspended") -> dict[str, str | bytes]:
-    """Return a card that may sleep."""
+    """Return a card with runtime power management, suspended by default."""
     return {
         "vendor": "0x1002", "device": "0x73bf", "power/runtime_status": status, "gpu_busy_percent": "0",
         "pp_dpm_sclk": "S: 19Mhz *\n0: 500Mhz\n1: 2500Mhz",

@@ -17,9 +17,9 @@ class Answer:
 
 
 class ToolFolder:
-    """A folder of fake tools. Every method writes one tool, replaces an earlier one of that name, and returns its path.
+    """A folder of fake tools. Each method writes a tool, replaces an earlier tool of that name, and returns the path.
 
-    Each start of a tool is noted, so that tests can count them: see `calls` and `pids`.
+    Each start of a tool is recorded: see `calls` and `pids`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -53,7 +53,7 @@ class ToolFolder:
         return self.script(name, self._print(Answer(stdout, stderr, status)))
 
     def answers(self, name: str, answers: Mapping[str, Answer], otherwise: Answer) -> Path:
-        """Write a tool whose output depends on its arguments, given as they are typed: `"-q -i 0"`."""
+        """Write a tool whose output depends on its arguments. The keys are command lines such as `"-q -i 0"`."""
         cases = [f"  {shlex.quote(words)})\n{self._print(answer)}\n  ;;" for words, answer in answers.items()]
         return self.script(name, "\n".join(['case "$*" in', *cases, "esac", self._print(otherwise)]))
 

@@ -19,7 +19,7 @@ from telemetry_parsers.model import Capture, Device, Identity, Library, Metric, 
 
 OK = PollResult("ok")
 READINGS = Poll("readings", Library("none", ()), interval=60.0, lists_devices=True)
-# Made by us from other readings and from events.
+# Metrics that the daemon derives from other readings and from events.
 _NOT_OF_PARSERS = MERGE_METRICS | {
     "rank_info",
     "events_total",
@@ -30,7 +30,7 @@ _NOT_OF_PARSERS = MERGE_METRICS | {
 
 @dataclass
 class FedNode:
-    """The clock's times are seconds: `wall_at_start` is the time of day when the monotonic clock was 0."""
+    """A store and its clock, in seconds. `wall_at_start` is the time of day when the monotonic clock was 0."""
 
     sources: Sequence[SourceFacts] = ()
     now: float = 1000.0
@@ -43,7 +43,7 @@ class FedNode:
         self.store = self.new_store()
 
     def new_store(self, attribution: Attribution | None = None, **accumulated: Any) -> Store:
-        """Return a store on this clock with these sources; `accumulated` is passed to its accumulator."""
+        """Return a store on this clock with these sources; pass `accumulated` to its accumulator."""
         store = Store("node1", self.clock, self.identities, Accumulator(**accumulated), attribution=attribution)
         for source in self.sources:
             store.add_source(source)
@@ -89,7 +89,7 @@ class MadeUpNode(FedNode):
         for number in range(self.load.devices):
             for position, (metric, word) in enumerate(self._words):
                 step = 7 * number + position + self._turns + source
-                # No card has less memory than is used of it.
+                # A card cannot have less memory than is used.
                 least = 2.0**30 if metric.key == "memory_total_bytes" else 0.0
                 yield Reading(number, metric.key, least + snapshots.number_in_range(metric, step), word)
 
@@ -117,7 +117,7 @@ def made_up_device(number: int) -> Device:
 
 
 def readings_in_words(count: int) -> list[tuple[Metric, str]]:
-    """Return so many different readings of a device, which differ in metric or label."""
+    """Return the metric and label of `count` different readings of a device."""
     given = [metric for metric in snapshots.DEVICE_METRICS if metric.key not in _NOT_OF_PARSERS]
     found = [(metric, word) for metric in given for word in snapshots.some_words(metric, 4)]
     if count > len(found):
@@ -135,7 +135,7 @@ class DemoNode(FedNode):
             self.store.add_source(SourceFacts(source.parser.name, source.parser.vendor, source.parser.gives))
 
     def ask(self, source: SimulatedSource, poll: Poll, interval: float = 3600.0) -> None:
-        # How long the simulator took differs from run to run.
+        # The simulator's time differs from run to run.
         capture = replace(
             source.reader.read(poll, Targets()),
             monotonic_time=self.now,

@@ -1,4 +1,4 @@
-"""Files: what the worker that reads them answers, as the daemon decodes it; and a limit of their size."""
+"""Read files like the worker and decode the answer like the daemon; limit the size of files."""
 
 import resource
 import signal

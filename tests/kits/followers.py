@@ -1,4 +1,4 @@
-"""Clients of the event stream: one reads event by event, many only connect."""
+"""Clients of the event stream: one that reads event by event, and many that only connect."""
 
 from __future__ import annotations
 

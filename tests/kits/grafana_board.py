@@ -24,7 +24,7 @@ _QUERY_RESULT = re.compile(r"\s*query_result\((?P<query>.*)\)\s*\Z", re.DOTALL)
 
 
 def queries(board: Path, prometheus: ConfiguredPrometheus, given: Mapping[str, str]) -> list[str]:
-    """Return each query of the panels once, with the variables' values on that Prometheus; some are given by hand."""
+    """Return each query of the panels once, with the variables' values on that Prometheus or in `given`."""
     document = json.loads(board.read_text())
     chosen = _chosen(document, prometheus, given)
     found = (
@@ -50,7 +50,7 @@ def _panels(part: Any) -> Iterator[dict[str, Any]]:
 
 
 def _chosen(document: dict[str, Any], prometheus: ConfiguredPrometheus, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the value of each variable. Some refer to later ones, so more than one pass is needed."""
+    """Return the value of each variable. Variables may refer to later ones, so more than one pass is needed."""
     chosen = {**_INTERVALS, **given}
     for _ in range(_ROUNDS):
         for variable in document.get("templating", {}).get("list", ()):
@@ -78,7 +78,7 @@ def _values(query: str, regex: str, prometheus: ConfiguredPrometheus) -> list[st
         selector = f"?{urllib.parse.urlencode({'match[]': match['of'].strip()})}" if match["of"] else ""
         return list(prometheus.ask(f"label/{match['label']}/values{selector}") or ())
     if match := _QUERY_RESULT.match(query):
-        # JavaScript names groups without a P; the group `value` is what is put in.
+        # JavaScript writes named groups without a P; the group `value` is the inserted text.
         body = regex.removeprefix("/").rpartition("/")[0] if regex.startswith("/") else regex
         pattern = re.compile(re.sub(r"\(\?<(?=\w)", "(?P<", body) or "(?P<value>.*)")
         lines = map(_line, prometheus.query(match["query"])[1])

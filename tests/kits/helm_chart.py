@@ -26,7 +26,7 @@ def all_vendors() -> dict[str, Any]:
     return {**IMAGE, "pools": {name: {"enabled": True} for name in POOLS}}
 
 
-# Values that a user might have, each another side of the chart.
+# Values of users; each set covers another part of the chart.
 VALUE_SETS: dict[str, dict[str, Any]] = {
     "defaults": IMAGE,
     "all vendors": all_vendors(),

@@ -1,4 +1,4 @@
-"""Interactive shells at a pseudo-terminal, which show what their completion makes of typed keys."""
+"""Interactive shells at a pseudo-terminal, for tests of completion."""
 
 import os
 import pty
@@ -10,7 +10,7 @@ _READ_BYTES = 4096
 
 def what_ran(shell: Sequence[str], preparation: str, typed: Sequence[str], folder: Path) -> list[str]:
     """Return the arguments that `telemetry` got for each line; a tab in a line requests completion."""
-    # Put together from two parts, so that the echo of what is typed here is not taken for what ran.
+    # Joined from two parts, so that the echo of the typed line is not mistaken for the output.
     spy = "telemetry() { echo RA''N: \"$@\"; }"
     keys = "".join(f"{line}\n" for line in (preparation, spy, *(f"telemetry {line}" for line in typed), "exit"))
     screen = _screen(shell, keys, folder)
@@ -33,5 +33,5 @@ def _screen(shell: Sequence[str], keys: str, folder: Path) -> str:
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, _READ_BYTES)
-    except OSError:  # what Linux says of a terminal whose shell is gone
+    except OSError:  # the error of Linux for a terminal whose shell has exited
         return b""

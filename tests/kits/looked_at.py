@@ -1,4 +1,4 @@
-"""Nodes as `telemetry top` gets them: half an hour of cards at work, one too hot, one lost, one with a gap."""
+"""Nodes as `telemetry top` gets them: half an hour of busy cards, one too hot, one lost, one with a gap."""
 
 import math
 from array import array
@@ -35,7 +35,7 @@ def values(number, slot):
 
 @cache
 def series_of(number, slots=SLOTS):
-    """Return the half hour of a card, as far as the daemon has it."""
+    """Return the last `slots` of a card's half hour."""
     rows = [values(number, slot) for slot in range(SLOTS - slots, SLOTS)]
     found = {}
     for position, metric in enumerate(KEPT):
@@ -86,7 +86,7 @@ def past(cards=8, slots=SLOTS):
 
 
 def node(cards=8, name="", **parts):
-    """Return a node with so many cards and two sources, one of which fails."""
+    """Return a node with `cards` cards and two sources, one of which fails."""
     failing = kit.source(
         "npu-smi",
         "failed",

@@ -36,13 +36,12 @@ class Bundle:
     folder: Path
 
     def sum_up(self) -> None:
-        """Write the checksums of the current files."""
         wheels = (self.folder / "wheels").iterdir()
         sums = (f"{hashlib.sha256(wheel.read_bytes()).hexdigest()}  wheels/{wheel.name}\n" for wheel in wheels)
         (self.folder / "SHA256SUMS").write_text("".join(sums))
 
     def run(self, root: Path | None, *arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
-        """Run install.sh on a folder that stands for the node's root."""
+        """Run install.sh with a folder in place of the node's root; None is the real root."""
         environment = {name: text for name, text in os.environ.items() if not name.startswith("PIP_")}
         environment["DESTDIR"] = "" if root is None else str(root)
         command = [str(self.folder / "install.sh"), *arguments]
@@ -52,7 +51,7 @@ class Bundle:
 
 
 def bundle(folder: Path, version: str, refused: str = "nothing-is-refused") -> Bundle:
-    """Return a bundle of a program of that version, which refuses a configuration that contains a certain word."""
+    """Return a bundle of a program of that version, which refuses a configuration with the word `refused`."""
     wheels = folder / "wheels"
     wheels.mkdir(parents=True)
     for name in ("install.sh", "telemetry.toml"):
@@ -68,14 +67,14 @@ def bundle(folder: Path, version: str, refused: str = "nothing-is-refused") -> B
 
 
 def pips_wheel() -> Path:
-    """Return pip's wheel, from which this Python makes environments: the distribution's, or that in ensurepip."""
+    """Return the pip wheel that this Python installs into environments: the distribution's, or that of ensurepip."""
     folder = sysconfig.get_config_var("WHEEL_PKG_DIR")
     folders = [*([Path(folder)] if folder else []), Path(ensurepip.__file__).parent / "_bundled"]
     return next(wheel for folder in folders for wheel in folder.glob("pip-*.whl"))
 
 
 def _program_wheel(folder: Path, version: str, program: str) -> None:
-    """Return a wheel with the tags of compiled packages for this Python and machine."""
+    """Write a wheel with the tags of compiled packages for this Python and machine."""
     tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
     tag = f"{tag}-{tag}-linux_{platform.machine()}"
     info, data = (f"device_telemetry-{version}.{kind}" for kind in ("dist-info", "data"))
@@ -90,7 +89,6 @@ def _program_wheel(folder: Path, version: str, program: str) -> None:
 
 
 def _bindings_wheel(folder: Path) -> None:
-    """Return a wheel of optional bindings."""
     info = "mthreads_ml_py-3.0.dist-info"
     files = {
         "pymtml.py": "",

@@ -1,4 +1,4 @@
-"""A lint for pages of text 0.0.4 that finds what `promtool check metrics` misses: units, labels, duplicates, order."""
+"""A lint for pages of text 0.0.4. Unlike `promtool check metrics`, it checks units, labels, duplicates and order."""
 
 import re
 from collections import Counter

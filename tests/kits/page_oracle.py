@@ -1,4 +1,4 @@
-"""The same pages as prometheus_client writes them, to compare with our own rendering."""
+"""Pages written by prometheus_client, for comparison with the project's renderer."""
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily

@@ -1,4 +1,4 @@
-"""Single faults of a device, and what each output must say about them; nothing else is wrong with the device."""
+"""Single faults of an otherwise healthy device, and the condition that each output must show."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from kits.snapshots import WALL_TIME, device, reading, snapshot
 from telemetry_parsers.model import MergedDevice, MergedReading, Snapshot
 
 MINUTE = 60.0
-# A card that is well; a fault comes in place of its reading of the same name and label.
+# The readings of a healthy card; a fault replaces the reading of the same metric and label.
 WELL: Mapping[tuple[str, str], float] = {
     ("temperature_celsius", "core"): 55.0,
     ("temperature_celsius", "memory"): 60.0,
@@ -32,7 +32,7 @@ _NO_LIMIT = ("temperature_slowdown_celsius", "core"), ("temperature_shutdown_cel
 
 @dataclass(frozen=True)
 class Fault:
-    """What a device with this fault reads, what it lacks, its presence, and the condition that it must have.
+    """The readings, missing readings and presence of a device with this fault, and the expected condition.
 
     `is_silent`: no alert fires, because there is none, it has ended, or it needs earlier samples.
     """
@@ -59,7 +59,7 @@ def _event(
 
 
 def _hot(degrees: float, word: str, severity: str = "warning", sensor: str = "core", **limits: float) -> Fault:
-    """Return the readings of a sensor this hot, with these limits of that sensor only."""
+    """Return a fault: a sensor of this temperature, and limits of that sensor only."""
     reads = {(f"temperature_{name}_celsius", sensor): limit for name, limit in limits.items()}
     return Fault(word, severity, {("temperature_celsius", sensor): degrees, **reads}, _NO_LIMIT)
 
@@ -118,7 +118,7 @@ FAULTS: Mapping[str, Fault] = {
     "at its cap, as it says": _fault("at power cap", "quiet", "throttled", 1.0, "sw_power_cap"),
     "at its cap": _fault("at power cap", "quiet", "power_watts", 698.0),
 }  # fmt: skip  # a table: a fault is a line
-# What looks like a fault and is none.
+# States that look like a fault but are none.
 NO_FAULTS: Mapping[str, Fault] = {
     "nothing": Fault("ok", "good"),
     "Xid of an hour and a bit": _event("xid_94", "good", minutes_ago=63, word="ok"),
@@ -142,7 +142,7 @@ NO_FAULTS: Mapping[str, Fault] = {
 
 
 def readings_with(fault: Fault) -> tuple[MergedReading, ...]:
-    """Return the readings of a card that is well but for the fault."""
+    """Return the readings of a card that is healthy except for the fault."""
     kept = {key: value for key, value in WELL.items() if key not in fault.lacks}
     return tuple(reading(metric, value, label) for (metric, label), value in {**kept, **fault.reads}.items())
 

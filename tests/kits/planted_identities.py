@@ -28,7 +28,7 @@ _LONG_TOKEN = "q7Zt2Lm9Xw4Rk8Vb3Np6Yd1Hf5Gj7Cs2Ta"
 
 
 def _pairs(secrets: Sequence[str], *forms: str) -> Iterator[Plant]:
-    """Return each form with the first of its secrets; all must be masked."""
+    """Yield each form with the first secret in place of `@`; all secrets must be masked."""
     for form in forms:
         yield Plant(form.replace("@", secrets[0]), tuple(secrets))
 
@@ -96,10 +96,10 @@ PLANTS: tuple[Plant, ...] = (
 )  # fmt: skip
 PLANTS = tuple(Plant(plant.text.replace("\x00", "@"), plant.secrets) for plant in PLANTS)
 
-# These look like the version or the measure that a key before them announces.
+# After a key, these look like a version or a value.
 _AMBIGUOUS = re.compile(r"(?:81\.62\.69\.142|1564621913487)(?![0-9:/])")
 
-# Puts a plant into a line.
+# A function that puts a plant into a line.
 Insertion = Callable[[str, str], str]
 
 
@@ -153,7 +153,7 @@ def planted(capture: Capture, plants: Sequence[Plant], insert: Insertion) -> Cap
 
 
 def with_one_plant(capture: Capture, number: int, plant: Plant, insert: Insertion) -> Capture:
-    """Return the capture with a plant in one line of its first text, so that the rest is read as before."""
+    """Return the capture with a plant in one line of its first text; the other lines are unchanged."""
     texts = [position for position, output in enumerate(capture.outputs) if output.text]
     if not texts:
         return planted(capture, (plant,), insert)
@@ -165,7 +165,7 @@ def with_one_plant(capture: Capture, number: int, plant: Plant, insert: Insertio
 
 
 def check_planted(parser: Parser, capture: Capture) -> None:
-    """Check that masking leaves nothing of what was planted, and that the parser reads the same as before."""
+    """Check that masking removes all planted secrets and does not change the report."""
     before = parser.parse(capture)
     hidden = Mask(b"of these tests", ()).masked_capture(capture, before)
     assert left_in(hidden) == []

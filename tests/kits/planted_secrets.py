@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from telemetry_daemon.masking.tokens import TOKENS
 
-# The beginning of a token of each form.
+# The prefix of a token of each form.
 BEGINNINGS = (
     *("ghp_", "gho_", "github_pat_", "glpat-", "glrt-", "hf_", "api_org_", "sk-", "sk-proj-", "sk-ant-api-", "AKIA", "ASIA"),
     *("AIza", "ya29.", "GOCSPX-", "xoxb-", "xapp-", "npm_", "pypi-", "sk_live_", "rk_test_", "dckr_pat_", "glsa_", "hvs."),
@@ -68,7 +68,7 @@ def token(beginning: str) -> PlantedSecret:
 
 
 def planted_secrets() -> tuple[PlantedSecret, ...]:
-    """Return a secret of each kind; all differ, and all are the same in each run."""
+    """Return a secret of each kind; all differ, and are the same in each run."""
     of_keys = ((text, _drawn("a-z", 9, text)) for text in OF_KEYS)
     return (
         *map(token, BEGINNINGS),
@@ -78,7 +78,7 @@ def planted_secrets() -> tuple[PlantedSecret, ...]:
 
 
 def _drawn(characters: str, length: int, seed: str) -> str:
-    """Return letters of this class; digits if it has no letters."""
+    """Return random letters of these characters, or digits if they have no letters."""
     allowed = [sign for sign in string.printable if re.fullmatch(f"[{characters}]", sign)]
     letters = [sign for sign in allowed if sign.isalpha()]
     return "".join(random.Random(seed).choices(letters or allowed, k=length))

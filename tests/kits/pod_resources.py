@@ -1,6 +1,6 @@
-"""The messages of the kubelet's service for pod resources, as protobuf's own library makes them.
+"""The messages of the kubelet's service for pod resources, built with the protobuf library.
 
-Facts of the proto of `v1.PodResourcesLister` (https://github.com/kubernetes/kubelet, pkg/apis/podresources/v1/api.proto).
+The fields are those of `v1.PodResourcesLister` (https://github.com/kubernetes/kubelet, pkg/apis/podresources/v1/api.proto).
 """
 
 import functools
@@ -109,7 +109,7 @@ def pod(
     containers: Mapping[str, Mapping[str, tuple[str, ...]]],
     drawn: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, Any]:
-    """A pod whose containers have these ids of these resource names; `drawn`: device names by DRA driver, of the last container."""
+    """Return a pod; `containers` have ids by resource name, `drawn` are the last container's devices by DRA driver."""
     containers: list[dict[str, Any]] = [
         {
             "name": container,

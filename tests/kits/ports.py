@@ -4,7 +4,7 @@ import contextlib
 import random
 import socket
 
-# Below those that Linux gives to outgoing connections and to who listens at port 0: such a one could be taken meanwhile.
+# Below the ports that Linux assigns to outgoing connections and port 0, which another process could get meanwhile.
 _PORTS = range(20000, 32000)
 
 

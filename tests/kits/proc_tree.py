@@ -1,4 +1,4 @@
-"""A /proc for tests, and what the reader and the parser of processes make of it."""
+"""A /proc for tests, and the tasks that the reader and parser of processes find in it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Processes according to the kernel: whether they live, what they hold, and which ones they started."""
+"""Processes according to the kernel: whether they are alive, their threads and descriptors, and their children."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-# The environment variable by which the processes of a test are found again.
+# The environment variable that marks the processes of a test.
 MARK = "TELEMETRY_TEST_MARK"
 
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What a process holds: threads, descriptors, and the processes below it."""
+    """The number of a process's threads, descriptors and descendants."""
 
     threads: int
     descriptors: int

@@ -49,7 +49,7 @@ class _Server:
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             until(self._is_ready, f"an answer of {self._command[0]}")
-        except BaseException:  # whatever it is, the program must not stay
+        except BaseException:  # the program must not survive any error
             self.__exit__()
             raise
         return self
@@ -67,7 +67,7 @@ class _Server:
             return False
 
     def get(self, path: str) -> Any:
-        """Return the JSON answer; None if there is none yet."""
+        """Return the JSON answer; None while the server gives none."""
         try:
             with urllib.request.urlopen(f"http://{self.address}{path}", timeout=PATIENCE_SECONDS) as response:
                 return json.load(response)
@@ -93,7 +93,7 @@ class ConfiguredPrometheus(_Server):
         )
 
     def ask(self, path: str) -> Any:
-        """Return the data of an API answer; None if there is none yet."""
+        """Return the data of an API answer; None while the server gives none."""
         answer = self.get(f"/api/v1/{path}")
         return None if answer is None else answer["data"]
 
@@ -112,7 +112,7 @@ class ConfiguredPrometheus(_Server):
         except urllib.error.HTTPError as error:
             with error:
                 body = error.read().decode()
-            # Before its storage is ready, Prometheus answers 503 in plain words.
+            # Before its storage is ready, Prometheus answers 503 in plain text.
             return json.loads(body)["error"] if body.startswith("{") else f"does not answer: {body}", []
         except OSError as error:
             return f"does not answer: {error}", []
@@ -179,7 +179,7 @@ class Messages:
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
-                """Nothing on standard error."""
+                """Write nothing to standard error."""
 
         return Handler
 

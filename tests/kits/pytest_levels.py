@@ -1,8 +1,8 @@
-"""Choose the tests of a level, and name the tests that are left out and why; in CI, a test that is left out is a failure.
+"""Choose the tests of a level, and report which tests are skipped and why; in CI, a skipped test is a failure.
 
-Every test has one level: `long` if it is marked so, `installed` if it is marked so or needs a program that a plain machine does
-not have, else `quick`. A test declares what it needs with `@pytest.mark.needs("promtool")`; `root` and `captures` are declared
-like programs. A test that starts a program of `tests/needs.txt` without declaring it fails, even where the program is present.
+Every test has one level: `long` by its mark, `installed` by its mark or because it needs a program that a plain machine does
+not have, else `quick`. A test declares its needs with `@pytest.mark.needs("promtool")`; `root` and `captures` are declared
+like programs. A test that starts a program of `tests/needs.txt` without declaring it fails, even if the program is present.
 """
 
 import argparse
@@ -19,12 +19,12 @@ import pytest
 from kits.captures import ROOT, shared_folder
 
 LEVELS = ("quick", "installed", "long")
-# Debian's packages of each program that not every machine has.
+# The Debian packages of programs that are not on every machine.
 PACKAGES = {
     program: packages
     for program, *packages in (line.split() for line in (ROOT / "tests" / "needs.txt").read_text().splitlines())
 }
-# Quick tests use these programs where they are present.
+# Quick tests use these programs if they are present.
 USED_IF_PRESENT = frozenset({"cc", "nm", "promtool"})
 _NOT_PROGRAMS = {
     "root": (lambda: os.geteuid() == 0, "only root can do this"),
@@ -36,7 +36,7 @@ _NOT_PROGRAMS = {
 
 
 class UndeclaredError(Exception):
-    """A test starts a program that it does not declare."""
+    """A test started a program that it does not declare."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -90,7 +90,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_in(sample: tuple[int, int] | None, item: pytest.Item) -> bool:
-    """Return whether a test belongs to the share; its name decides, so that the shares stay the same between runs."""
+    """Return whether a test belongs to the sample. Its name decides, so that samples are the same in each run."""
     return (
         sample is not None
         and level_of(item) == "long"
@@ -133,7 +133,7 @@ class ProgramCheck:
             return
         program = os.fsdecode(arguments[0])
         name = Path(program).name
-        # An executable that the test itself has put below its own folder is no program of the machine.
+        # An executable in the test's own folder is no program of the machine.
         installed = program == name or program == shutil.which(name)
         if name in PACKAGES and installed and name not in _needed_by(self._item):
             raise UndeclaredError(f'{self._item.nodeid} starts {name}: add @pytest.mark.needs("{name}")')
@@ -153,7 +153,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In CI, a test that is left out is a failure."""
+    """Fail in CI if a test was skipped."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     left_out = reporter is not None and reporter.stats.get("skipped")
     if os.environ.get("CI") == "true" and left_out and session.exitstatus == pytest.ExitCode.OK:

@@ -1,4 +1,4 @@
-"""A test's time limit does not run while pytest makes the report on it, and no thread that a test leaves keeps pytest running.
+"""Stop a test's time limit while pytest makes its report, and do not wait for threads that tests leave running.
 
 An alarm during the report would end pytest and all tests after it.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 _SETTINGS = pytest.StashKey[Any]()
-# For all threads that are still running after the last test.
+# The time in which all threads must end after the last test.
 _LEFT_SECONDS = 10.0
 
 
@@ -43,7 +43,7 @@ def _encodable(report: pytest.TestReport) -> pytest.TestReport:
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
-    """Exit with status 1 if threads that Python would wait for are left by a test, and name them."""
+    """Exit with status 1 and name the threads if tests left threads for which Python would wait."""
     left = [thread for thread in threading.enumerate() if thread is not threading.main_thread() and not thread.daemon]
     for thread in left:
         thread.join(_LEFT_SECONDS / len(left))

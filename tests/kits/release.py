@@ -1,4 +1,4 @@
-"""Builds of one commit by two users: in other folders, at other times, with other habits."""
+"""Builds of one commit by two users with different folders, times and shell settings."""
 
 import os
 import shutil
@@ -43,7 +43,7 @@ class Builder:
     variables: Mapping[str, str]
 
     def clone(self, origin: Path, folder: Path) -> Path:
-        """Make a fresh clone, whose files are as old as it is."""
+        """Make a new clone; its files have the current time."""
         checkout = folder / self.folder_name
         command = [*GIT, "clone", "--quiet", "--no-local", str(origin), str(checkout)]
         subprocess.run(command, check=True, umask=self.umask)

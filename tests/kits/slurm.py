@@ -14,7 +14,7 @@ from kits.waiting import PATIENCE_SECONDS, until
 
 NODE = "testnode"
 CARDS = 2
-# The major and minor number of /dev/null: a device file that is no card's, for what Slurm looks at only from outside.
+# The device number of /dev/null: Slurm checks the number of a card's device file, but does not open the file.
 _NULL = os.makedev(1, 3)
 _CONFIGURATION = """\
 ClusterName=test

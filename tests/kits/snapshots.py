@@ -114,7 +114,7 @@ POD = Owner("pod", "ml/train-0/main", pod_namespace="ml", pod_name="train-0", co
 
 
 def allocation(owner=JOB, share=1.0, basis="whole", **fields):
-    """Return an owner that was allocated the device and has used it for an hour."""
+    """Return an allocation of the device for an hour."""
     defaults = {"is_allocated": True, "is_used": True, "sources": ("slurm",), "started": WALL_TIME - 3600.0}
     return Allocation(owner, share, basis, **(defaults | fields))
 
@@ -151,7 +151,7 @@ def shared_device(number=0, **facts):
 
 
 def big_snapshot(devices, readings_each=60, seed=0):
-    """Return so many devices with so many number readings, as merge gives them; the same for the same seed."""
+    """Return a snapshot of this many devices and readings, in the order of merge; `seed` decides the numbers."""
     metrics, shape = big_shape(readings_each)
     origins = (Origin("nvml", NOW - 1, 2.0),)
     return snapshot(
@@ -174,7 +174,7 @@ def big_snapshot(devices, readings_each=60, seed=0):
 
 @cache
 def big_shape(readings_each):
-    """Return the metrics of so many readings, and the shape that all devices share."""
+    """Return the metrics of `readings_each` readings, and the shape that all devices share."""
     words = [(metric, word) for metric in DEVICE_METRICS for word in some_words(metric, 2)][:readings_each]
     keys = tuple((metric.key, word) for metric, word in words)
     return [metric for metric, _ in words], Shape(keys, (0,) * len(keys))
@@ -185,19 +185,19 @@ def some_words(metric: Metric, count):
 
 
 def number_in_range(metric: Metric, step):
-    """Draw a number as tools print it: whole bytes, degrees and hertz, ratios with two digits."""
+    """Return a number for a step as tools print it: whole bytes, degrees and hertz, ratios with two digits."""
     span = {"ratio": 0.01, "bytes": 1048576.0, "hertz": 1e6, "watts": 0.5}.get(metric.unit, 1.0)
     return min(max(metric.low, 0.0) + span * (step % 97), metric.high)
 
 
-# Texts as a tool may print them, and worse.
+# Texts as tools may print them, and hostile ones.
 texts = st.text(max_size=8) | st.sampled_from(["", 'a"b', "a\\b", "a\nb", "\x1b[31mred", "\ud800", "天数智芯", "N/A"])
 names = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 
 
 @st.composite
 def _readings_of(draw, metrics, most):
-    """Draw readings that differ in metric or label, as merge gives them."""
+    """Draw readings that differ in metric or label, in the order of merge."""
     found = {}
     for metric in draw(st.lists(st.sampled_from(metrics).map(lambda item: item.key), max_size=most)):
         item = draw(_reading_of(BY_KEY[metric]))
@@ -219,7 +219,7 @@ def _reading_of(draw, metric):
 
 moments = st.none() | st.floats(-1e18, 1e18) | st.floats(0, 4e9)
 shares = st.floats(0, 1)
-# A number that has no rules of its own is none that a daemon would not count.
+# Integers without a strategy of their own are counts of the daemon.
 _drawn = Drawn(
     {
         str: texts,

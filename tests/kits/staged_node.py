@@ -1,11 +1,11 @@
-"""A daemon whose cards do what a test says: `python -m kits.staged_node STAGE serve`, with the flags of `serve`.
+"""A daemon whose cards a test controls: `python -m kits.staged_node STAGE serve`, with the flags of `serve`.
 
 STAGE is a JSON file, which is read again before each poll:
 
-- `cards`: what simulated cards the node has, as `--demo` takes it;
-- `lasting`: `[act, positions]`, for as long as the file contains it;
-- `once`: `[act, positions]`, done one time for each line that is added;
-- `readings`: `[position, metric, label, value]`, replaces the simulator's reading; a word as value is the reason of its absence;
+- `cards`: the simulated cards of the node, in the syntax of `--demo`;
+- `lasting`: `[act, positions]`, repeated as long as the file contains it;
+- `once`: `[act, positions]`, done once for each added entry;
+- `readings`: `[position, metric, label, value]`, replaces the simulator's reading; a word is the reason of an absence;
 - `models`: a card's model by its position; `problems`: `[where, text]`; `events`: `[position, code, text]`, reported at each poll;
 - `owners`: `[position, kind, name, user]`, the owner of a card, shown if `attribution.enabled` is set.
 
@@ -43,7 +43,7 @@ from telemetry_parsers.model import Absent, Capture, Event, Failure, Poll, Probl
 from telemetry_parsers.ownership import Claim, DeviceName, Owner
 from telemetry_parsers.vendors import VENDOR_BY_WORD
 
-# An act that lasts is done at every poll, and holds beyond the next one.
+# A lasting act is repeated at every poll, and lasts longer than a poll interval.
 _WHILE_SECONDS = 10.0
 _FOR_EVER = 1e9
 _TRAINING = PATTERNS[0]
@@ -75,11 +75,11 @@ def _act_on_work(simulation: Simulation, position: int, act: str) -> None:
             simulation.workload.hang((position,), simulation.now + _WHILE_SECONDS)
         case "idle":
             simulation.workload.jobs[position] = None
-        case "training":  # for ever, also on a card that was lost until now
+        case "training":  # for ever, also on a card that was lost
             if simulation.cards[position].is_lost(simulation.now):
                 simulation.cards[position].reset()
             simulation.workload.jobs[position] = Job(_TRAINING, (position,), simulation.now, _FOR_EVER, 0.8, 4711)
-        case "hung tool":  # the reader's
+        case "hung tool":  # done by the reader
             pass
         case _:
             simulation.events.append((simulation.now, position, act))
@@ -146,7 +146,7 @@ class StagedNode(Node):
 def _as_staged(parser: Parser, stage: Path) -> Callable[[Capture], Report]:
     def parse(capture: Capture) -> Report:
         staged, report = read_stage(stage), parser.parse(capture)
-        # Places by card: the tool lists no card that is lost.
+        # Positions by card, because the tool lists no lost card.
         positions = {device.index: position for position, device in enumerate(report.devices)}
         replaced = {(positions.get(card), metric) for card, metric, *_ in staged["readings"]}
         others = [reading for reading in report.readings if (reading.device, reading.metric) not in replaced]

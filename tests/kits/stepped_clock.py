@@ -1,4 +1,4 @@
-"""A wall clock that tests set for other processes: a preloaded library adds an offset to the time of day."""
+"""A wall clock that tests set in other processes: a preloaded library adds an offset to the time of day."""
 
 import mmap
 import struct

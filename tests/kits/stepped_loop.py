@@ -40,7 +40,7 @@ class SteppedLoop:
     call_soon_threadsafe = call_soon
 
     def advance(self, seconds: float) -> None:
-        """Run the calls that are due until then."""
+        """Advance the clock, and run the calls that become due."""
         end = self.now + seconds
         while due := [timer for timer in self.timers if timer.due <= end]:
             timer = min(due, key=lambda timer: timer.due)

@@ -43,7 +43,7 @@ class Xterm(pyte.Screen):
         """Accept sequences without effect on the screen: the window's title, the keypad's mode."""
 
     def debug(self, *numbers: int, **_: object) -> None:
-        """Fail, because the screen would show something else than a real one."""
+        """Fail on an unknown sequence, because a real terminal would show another screen."""
         raise AssertionError(f"a sequence that this terminal does not know, with {numbers}")
 
     def _scroll(self, lines: int, edge: int, step: Callable[[], None]) -> None:
@@ -81,7 +81,7 @@ class Terminal:
         return self._shown
 
     def read(self, seconds: float) -> None:
-        """Receive what the program prints for so long."""
+        """Receive the program's output during this time."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             if select.select([self.descriptor], [], [], left)[0]:
@@ -140,7 +140,7 @@ def terminal(
     environment: Mapping[str, str] | None = None,
     command: Sequence[str] = COMMAND,
 ) -> Iterator[Terminal]:
-    """Run our command in a terminal of that size."""
+    """Run a `telemetry` command in a terminal of that size."""
     descriptor, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     before = termios.tcgetattr(side)
@@ -168,7 +168,7 @@ def terminal(
 def _take_terminal() -> None:
     """Make the standard input the terminal of this session, so that its keys send signals.
 
-    A hang-up ends the command although tests may run under nohup, which makes every child ignore it.
+    SIGHUP must end the command, although nohup makes all children of the tests ignore it.
     """
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

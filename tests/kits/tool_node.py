@@ -6,9 +6,9 @@ from kits.captures import text_of
 from kits.daemon import Daemon
 from kits.fake_tools import ToolFolder
 
-# A tool with one short output, for whatever is to be done to a tool.
+# A tool with one short output.
 TOOL = "ixsmi"
-# No machine is so busy that the tool meets this deadline; a test of a tool that hangs sets a shorter one.
+# Not reached on a busy machine; tests of a hanging tool set a shorter deadline.
 PATIENT_SECONDS = 20.0
 TOOL_CONFIG = f'[sources.{TOOL}]\ninterval = 0.5\ndeadline = {PATIENT_SECONDS}\nmode = "always"\n'
 
@@ -20,7 +20,7 @@ def tool_text() -> str:
 def tool_node(
     folder: Path, more: str = "", prefix: tuple[str, ...] = (), deadline_seconds: float = PATIENT_SECONDS
 ) -> tuple[Daemon, ToolFolder]:
-    """Return a daemon, not started yet, on a node whose tool works."""
+    """Return a daemon that is not started yet, and the tools of its node, one of which works."""
     tools = ToolFolder(folder / "tools")
     tools.prints(TOOL, tool_text())
     tool = TOOL_CONFIG.replace(str(PATIENT_SECONDS), str(deadline_seconds))

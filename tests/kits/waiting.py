@@ -1,11 +1,11 @@
-"""Wait until a condition is true, by repeated checks, far longer than a busy machine should need."""
+"""Wait until a condition is true, far longer than a busy machine should need."""
 
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Only a wait in vain takes so long. A test that waits twice in vain meets the limit of a test.
+# Only a failing wait takes this long. A test with two failing waits exceeds its time limit.
 PATIENCE_SECONDS = 120.0
 # With this in its environment, `telemetry job` does not give up its work after 1.2 seconds.
 PATIENT_JOB = {"PYTHONPATH": str(Path(__file__).with_name("patient_job"))}

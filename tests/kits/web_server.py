@@ -26,7 +26,7 @@ _Result = TypeVar("_Result")
 
 
 def echo(request: Request) -> Response:
-    """A site that answers with the request."""
+    """Answer with the request, as a site."""
     return Response(200, (f"{request.method} {request.path}?{request.query}\n".encode(),))
 
 
@@ -59,7 +59,7 @@ class RunningServer:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_SECONDS)
 
     def pass_time(self, seconds: float) -> None:
-        """Bring all deadlines of the server closer by so much."""
+        """Advance the clock of the server's deadlines."""
 
         async def pass_it() -> None:
             self._loop.ahead += seconds
@@ -73,7 +73,7 @@ class RunningServer:
         return self.call(now())
 
     def connections(self, *phases: Phase) -> int:
-        """Return how many connections are in these phases, or in any."""
+        """Return how many connections are in these phases; without phases, all connections."""
         counts = self.statistics().connections
         return sum(counts[phase] for phase in phases or Phase)
 
@@ -142,7 +142,7 @@ def connect(port: int, source: str = "127.0.0.1") -> socket.socket:
 def read_to_end(client: socket.socket) -> bytes:
     """Return all that arrives until the server closes or resets the connection."""
     pieces = []
-    with contextlib.suppress(ConnectionResetError):  # what came before is looked at
+    with contextlib.suppress(ConnectionResetError):  # the bytes before the reset are returned
         while piece := client.recv(65536):
             pieces.append(piece)
     return b"".join(pieces)

@@ -76,18 +76,18 @@ class UnkillableProcess:
         self._process.close()
 
     def let_go(self) -> None:
-        """Release the process: the signals that it received take effect."""
+        """Release the process, so that received signals take effect."""
         self.held = False
         self._process.signal(9)
 
 
 def shell(script: str) -> Callable[[LaunchRequest], LaunchRequest]:
-    """Return a shell script in place of the worker, cheap enough for hundreds of starts."""
+    """Return a `change` that runs a shell script in place of the worker, cheap enough for hundreds of starts."""
     return lambda what: LaunchRequest("/bin/sh", ("-c", script), what.environment, what.inherited_descriptors)
 
 
 def parse_question(poll: str, *texts: str) -> Parse:
-    """Return a request that makes the naughty plugin do what the poll's name says."""
+    """Return a request whose poll name tells the naughty plugin how to misbehave."""
     capture = Capture("naughty", poll, Library("naughty"), tuple(Output(text=text) for text in texts))
     return Parse(f"{NAUGHTY}:PARSER", capture)
 

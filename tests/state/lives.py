@@ -33,7 +33,7 @@ class Life(FedNode):
         self.wall_at_start += step.days
         if step.forgets:
             yield self.store.forget(lambda _: True)
-        yield self.ingest(step.teller.name, step.report, step.poll, step.result)
+        yield self.ingest(step.source.name, step.report, step.poll, step.result)
         yield from self._shown()
         self.now += step.seconds
         yield from self._shown()

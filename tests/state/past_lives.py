@@ -52,7 +52,7 @@ class PastLife(FedNode):
             if step.forgets:
                 gone = self.store.forget(lambda _: True)
                 self.seen = {key: slots for key, slots in self.seen.items() if key[0] not in gone}
-            self.ingest(step.teller.name, step.report, step.poll, step.result)
+            self.ingest(step.source.name, step.report, step.poll, step.result)
         self._watch()
 
     def _pause(self, why: str, clock: str) -> None:

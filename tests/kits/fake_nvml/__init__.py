@@ -1,1 +1,1 @@
-"""A fake NVML: the library itself, steered and counted; a process that asks it, and our reader on it."""
+"""A fake NVML that tests control, with counted calls, and the project's reader on it."""

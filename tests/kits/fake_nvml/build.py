@@ -1,4 +1,4 @@
-"""Compiles tests/nvml_fake to a libnvidia-ml.so.1 that has the calls of one driver branch."""
+"""Compile tests/nvml_fake to a libnvidia-ml.so.1 that has the calls of one driver branch."""
 
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ _FLAGS = ("-std=gnu11", "-O1", "-g", "-fPIC", "-pthread", "-Wall", "-Wextra", "-
 
 
 def level_of(driver: str) -> int:
-    """Return the branch whose calls a driver version has: 580 for 580.105.08, 525 for 530.30.02."""
+    """Return the newest known branch up to a driver version: 580 for 580.105.08, 525 for 530.30.02."""
     branch = int(driver.partition(".")[0])
     return max(level for level in LEVELS if level <= branch)
 
@@ -34,7 +34,7 @@ def objects() -> tuple[Path, ...]:
 
 @cache
 def library(level: int) -> Path:
-    """The library of a driver branch. It has no name of its own: a process that loads it by its path may have several."""
+    """Return the library of a driver branch. It has no soname, so a process can load several by their paths."""
     parts = objects()
 
     def make(folder: Path) -> None:

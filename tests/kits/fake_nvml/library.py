@@ -1,14 +1,14 @@
-"""A fake NVML for tests: built from tests/nvml_fake, loaded by the real pynvml, steered by a file while it is used.
+"""A fake NVML for tests: built from tests/nvml_fake, loaded by the real pynvml, controlled by a file at run time.
 
     fake = FakeNvml(tmp_path, "h100")
     process = start_daemon(environment=fake.environment)   # or pynvml in a child process
-    fake.lose(3)                                           # its next call gets NVML_ERROR_GPU_IS_LOST
+    fake.lose(3)                                           # its next call returns NVML_ERROR_GPU_IS_LOST
     assert fake.calls("nvmlDeviceGetPcieThroughput") == 0
 
-A place (`where`) is `0` for the first GPU, `"0/1"` for the second MIG device on it, NODE for calls without a device,
-EVERYWHERE for all of them. A rule for a GPU holds for its MIG devices too. Calls go by their names in the library,
-`nvmlDeviceGetCount_v2`; what selects one of several readings follows: `nvmlDeviceGetClockInfo.1`. What neither the
-profile nor the test tells is answered NOT_SUPPORTED.
+The argument `where` is `0` for the first GPU, `"0/1"` for the second MIG device on it, NODE for calls without a device,
+EVERYWHERE for all of them. A rule for a GPU applies to its MIG devices, too. Calls have their names in the library,
+`nvmlDeviceGetCount_v2`, followed by the selector of the reading: `nvmlDeviceGetClockInfo.1`. A call that neither the
+profile nor the test answers returns NOT_SUPPORTED.
 """
 
 import os
@@ -40,7 +40,7 @@ Where = int | str
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process on a GPU. No memory: the driver does not report it. No instances: not on a MIG device."""
+    """A process on a GPU. Memory is None if the driver does not report it; instances are for MIG devices."""
 
     pid: int
     memory_bytes: int | None = 0
@@ -49,11 +49,11 @@ class Process:
 
 
 class FakeNvml:
-    """One node's NVML in a folder: the library, what it answers, and what it was asked. Changes hold from the next call."""
+    """NVML of one node in a folder: library, answers and recorded calls. Changes apply from the next call on."""
 
     def __init__(self, folder: Path, profile: str | Profile = "h100", *, driver: str | None = None) -> None:
-        """`profile`: a file's name in tests/nvml_fake/profiles, or one of your own, which may have another number of GPUs
-        or be busy (`load_profile("h100").with_gpus(64).busy()`); `driver`: another driver version."""
+        """`profile` is the name of a file in tests/nvml_fake/profiles, or a profile with changes, such as
+        `load_profile("h100").with_gpus(64).busy()`; `driver` replaces its driver version."""
         self.folder = folder
         self.profile = load_profile(profile) if isinstance(profile, str) else profile
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,11 +66,11 @@ class FakeNvml:
         self._writes = 0
         self.driver(driver or self.profile.driver)
 
-    # --- where it is found
+    # --- installation
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the environment with which a process finds this library, which must exist when the process starts."""
+        """Return the environment in which a process finds this library, which must exist when it starts."""
         paths = [str(self.folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
         return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(paths)}
 
@@ -86,15 +86,15 @@ class FakeNvml:
         compiled.copied(library(level_of(self._version)), self.library)
 
     def driver(self, version: str) -> None:
-        """Another driver: its library, its calls, its field numbers. A process that loaded one of another branch finds
-        that library and driver no longer match when it initialises again; a new process finds that they do."""
+        """Install another driver version: library, calls and field numbers. A process with a library of another branch
+        gets a version mismatch at its next initialisation; a new process does not."""
         self._version = version
         self._from_profile = self.profile.answers(version)
         self._write()
         self.install()
 
     def set_answer(self, where: Where, call: str, *answer: object) -> None:
-        """What a call answers from now on: `set_answer(0, "nvmlDeviceGetClockInfo.1", 1980)`, `set_answer(0, "nvmlDeviceGetEccMode", 1, 0)`."""
+        """Set the answer of a call, one or more words: `set_answer(0, "nvmlDeviceGetEccMode", 1, 0)`."""
         self._changed_answers[_key(where, call)] = " ".join(str(word) for word in answer)
         self._write()
 
@@ -127,13 +127,13 @@ class FakeNvml:
         self._costs = load_costs(card)
         self._write()
 
-    # --- what goes wrong
+    # --- faults
 
     def fail(
         self, call: str, code: int, where: Where = EVERYWHERE, *, times: int | None = None, after: int = 0
     ) -> None:
-        """A call (or every call, "*") gets this error: the next `times` times or until `heal`, after `after` more that
-        are still answered. Code 0: it says success and gives nothing."""
+        """Let a call (or every call, "*") return this error, the next `times` times or until `heal`, after `after` more
+        good answers. Code 0 means success without a result."""
         self._rule("fault", call, where, code, times, after)
 
     def init_fails(self, code: int, *, times: int | None = None) -> None:
@@ -142,7 +142,7 @@ class FakeNvml:
         self._write()
 
     def hang(self, call: str, seconds: float, where: Where = EVERYWHERE, *, times: int | None = None) -> None:
-        """Delay a call by so many seconds, or until `heal`; only the calling thread waits."""
+        """Delay a call by this time, or until `heal`; only the calling thread waits."""
         self._rule("delay", call, where, round(seconds * 1e6), times, 0)
 
     def heal(self) -> None:
@@ -177,7 +177,7 @@ class FakeNvml:
         self._events.append(" ".join([gpu, str(kind), str(data), *instances]))
         self._write()
 
-    # --- what it was asked
+    # --- recorded calls
 
     def calls(self, call: str = ANY, where: Where = EVERYWHERE) -> int:
         """Return how often all processes made a call ("*": any call). A GPU's calls include its MIG devices'."""
@@ -191,7 +191,7 @@ class FakeNvml:
         """Return the number of calls by name."""
         return self.tally.counts(str(where))
 
-    # --- the files that steer it
+    # --- control files
 
     def _rule(self, what: str, call: str, where: Where, number: int, times: int | None, after: int) -> None:
         self._rules.append((what, self._rule_text(call, where, number, times, after)))
@@ -222,7 +222,7 @@ class FakeNvml:
         self._writes += 1
         new = self.folder / "state.new"
         new.write_text("".join(f"{key}={lines[key]}\n" for key in sorted(lines)), "utf-8", errors="surrogateescape")
-        # A reader tells two states apart by this time; what the clock gives may be the same for both.
+        # Readers distinguish two states by this time, and the clock may return the same time for both.
         os.utime(new, ns=(self._writes, self._writes))
         new.replace(self.folder / "state")
 

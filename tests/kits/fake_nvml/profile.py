@@ -1,4 +1,4 @@
-"""Reads the nodes in tests/nvml_fake/profiles and turns them into the answers of the fake NVML."""
+"""Read the nodes in tests/nvml_fake/profiles and convert them to answers of the fake NVML."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ else:
 
 PROFILES = Path(__file__).parents[2] / "nvml_fake" / "profiles"
 _MIB = 1 << 20
-# What each driver knows: the first field number that it does not (nvml.h of its branch).
+# The first field number that each driver does not support (nvml.h of its branch).
 _FIELDS_OF_DRIVER = {
     (450,): 147, (470,): 161, (525,): 187, (535,): 197, (550,): 200, (560,): 230, (570,): 269, (575,): 274,
     (580, 82): 289, (595,): 296, (610,): 303,
 }  # fmt: skip
-# The throttle counters' numbers moved between 580.65 and 580.82; 251 and up were power smoothing's before 575 and are again.
+# The throttle counters' numbers changed between 580.65 and 580.82; before and after, 251 is power smoothing's.
 _REASON_FIELDS = {(575,): (251, 252, 253), (580, 82): (269, 270, 271)}
 _REASONS = ("sw_thermal", "hw_thermal", "hw_power_brake")
 _SMOOTHING_FIELDS = {(570,): 251, (575,): 254, (580, 82): 251}
-# In these the entries of the process lists are 8 bytes longer than the callers', for whom they become garbage.
+# In these versions the entries of process lists are 8 bytes longer than callers expect, who read garbage.
 _LONG_PROCESS_ENTRIES = ((535, 43), (535, 86))
-# A GPU at work: how far a number swings (~), or by how much it grows in a second (+); milliwatts, per cent, MHz, bytes.
+# A GPU under load: the range in which a number varies (~), or its growth per second (+), in mW, per cent, MHz or bytes.
 _MOVES = {
     "nvmlDeviceGetPowerUsage": "~30000", "field.185.0": "~20000", "field.186.0": "~30000", "field.82.0": "~3",
     "nvmlDeviceGetTemperature.0": "~4", "nvmlDeviceGetUtilizationRates": "~2", "nvmlDeviceGetFanSpeed_v2.0": "~3",
@@ -58,7 +58,7 @@ class Key:
 class Profile:
     name: str
     document: Mapping[str, Any]
-    # What goes behind the number of an answer, by call or field: see the README of tests/nvml_fake.
+    # The suffix of an answer's number, by call or field: see the README of tests/nvml_fake.
     moves: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -70,12 +70,12 @@ class Profile:
         return len(self.document["buses"])
 
     def with_gpus(self, count: int) -> Profile:
-        """Return the node with so many GPUs, at different bus addresses."""
+        """Return the node with `count` GPUs, at different bus addresses."""
         buses = [f"0000:{0x10 + number:02x}:00.0" for number in range(count)]
         return replace(self, document={**self.document, "buses": buses})
 
     def busy(self) -> Profile:
-        """Return the node with numbers that move as they do under load."""
+        """Return the node with numbers that change as under load."""
         return replace(self, moves=_MOVES)
 
     def answers(self, driver: str) -> dict[Key, str]:
@@ -113,14 +113,14 @@ class Profile:
         return answers
 
     def _moving(self, call: str, text: str) -> str:
-        """Add to an answer how its first number moves; leave refusals unchanged."""
+        """Add to an answer how its first number changes; leave refusals unchanged."""
         move = self.moves.get(call)
         first, space, rest = text.partition(" ") if not call.startswith("field.") else (text, "", "")
         return text if move is None or text.startswith("!") else f"{first}{move}{space}{rest}"
 
 
 def load_profile(name: str) -> Profile:
-    """Return the node in a file, with what it extends."""
+    """Return the node in a file, merged with the file that it extends."""
     with (PROFILES / f"{name}.toml").open("rb") as file:
         document = tomllib.load(file)
     parent = document.pop("extends", None)
@@ -148,7 +148,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def readings(table: Mapping[str, Any], names: Mapping[str, object]) -> dict[str, str]:
-    """Return the answers of a profile's table: calls as they are, and the few shorthands."""
+    """Return the answers of a profile's table: calls, and the shorthands of fields, memory, links and processes."""
     calls = {key: value for key, value in table.items() if key.startswith("nvml") or key == "gpm"}
     found = nvlink_texts(table.get("nvlink")) | memory_texts(table.get("memory"))
     found |= process_texts(table.get("processes", {})) | field_texts(table.get("field", {})) | flat(calls)
@@ -184,7 +184,7 @@ def field_text(kind: str, value: float) -> str:
 
 
 def memory_texts(memory: Mapping[str, int] | None) -> dict[str, str]:
-    """Return both memory calls' answers, from MiB; the older call counts reserved memory as used."""
+    """Return the answers of both memory calls, from MiB; the older call counts reserved memory as used."""
     if memory is None:
         return {}
     total, reserved, used = (memory[word] * _MIB for word in ("total_mib", "reserved_mib", "used_mib"))
@@ -248,7 +248,7 @@ def reason_fields(table: Mapping[str, Any], version: tuple[int, ...]) -> dict[st
 
 
 def smoothing_fields(table: Mapping[str, Any], version: tuple[int, ...]) -> dict[str, str]:
-    """Return the numbers of power smoothing, which readers of old constants take for throttle counters."""
+    """Return the fields of power smoothing, which readers with old constants mistake for throttle counters."""
     first = newest(_SMOOTHING_FIELDS, version)
     values = table.get("power_smoothing", [])
     if first is None:

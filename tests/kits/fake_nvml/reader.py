@@ -30,7 +30,7 @@ from telemetry_parsers.vendors.nvidia.nvml.parser import PARSER
 READERS = Path(__file__).parents[2] / "nvml"
 POLLS = {poll.name: poll for poll in PARSER.polls}
 TIERS = tuple(POLLS)
-# What the reader calls for its own sake, not for a reading.
+# Calls that the reader makes for itself, not for a reading.
 _WAITING = "nvmlEventSetWait_v2"
 
 
@@ -46,12 +46,12 @@ class Seconds:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Advance the clock of the reader and of the driver, whose samples need a distance."""
+        """Advance the clocks of the reader and of the driver, because samples of the driver must be some time apart."""
         time.sleep(seconds)
         self.now += seconds
 
     def move(self, seconds: float) -> None:
-        """Advance the clock of the reader; the worker and the driver keep theirs."""
+        """Advance the clock of the reader only, not those of the worker and the driver."""
         self.now += seconds
         new = self.file.with_suffix(".new")
         new.write_text(str(self.now))
@@ -59,9 +59,9 @@ class Seconds:
 
 
 class ThisProcess:
-    """Acts as a worker does, in the process of the test."""
+    """A worker in the process of the test."""
 
-    reader: NvmlReader  # what the target names
+    reader: NvmlReader  # the name of the target's attribute
     environment: Mapping[str, str] = os.environ
     cpu_seconds = running_seconds = 0.0
     stuck_pid = None
@@ -96,7 +96,7 @@ class Bench:
         self.forget()
 
     def settle(self, seconds: float = 2.0) -> None:
-        """Advance the reader's clock so far, and the driver's by the distance of two samples."""
+        """Advance the reader's clock by this time, and the driver's by the distance of two samples."""
         time.sleep(0.11)
         self.move(seconds)
 
@@ -124,17 +124,17 @@ class Bench:
         return PARSER.parse(self.capture(tier))
 
     def events(self, wanted: int) -> list[Event]:
-        """Return so many events, which another thread delivers, from as many polls as it takes."""
+        """Poll until this number of events has come from another thread, and return them."""
         found: list[Event] = []
         assert comes_true(lambda: found.extend(self.report().events) or len(found) >= wanted)
         return found
 
     def forget(self) -> None:
         """Start a new reader for the same worker, as `telemetry resume` does."""
-        self._reader = WorkerReader("nvml", self.worker)  # type: ignore[arg-type]  # all of a worker that it uses
+        self._reader = WorkerReader("nvml", self.worker)  # type: ignore[arg-type]  # it has all that the reader uses
 
     def made(self, tier: str, where: int | str = 0) -> dict[str, int]:
-        """Return the driver calls of one poll on a device, two seconds after the previous poll."""
+        """Poll two seconds after the previous poll, and return the driver calls on a device."""
         self.move(2)
         before = self.fake.counts(where)
         self.data(tier)
@@ -159,7 +159,7 @@ def loaded(fake: FakeNvml) -> Iterator[ModuleType]:
 
 @contextmanager
 def reading(fake: FakeNvml, module: Callable[[ModuleType], ModuleType] = lambda pynvml: pynvml) -> Iterator[Bench]:
-    """Return a reader in this process, which ends with the test; `module` may replace pynvml."""
+    """Yield a reader in this process, closed at the end; `module` may replace pynvml."""
     clock = Seconds(fake.folder / "clock")
     with loaded(fake) as pynvml, here(module(pynvml), lambda _name: fake.library.exists(), clock) as stack:
         worker = ThisProcess(clock)
@@ -169,7 +169,7 @@ def reading(fake: FakeNvml, module: Callable[[ModuleType], ModuleType] = lambda 
 
 @contextmanager
 def here(pynvml: ModuleType, can_be_loaded: Callable[[str], bool], clock: Seconds) -> Iterator[ExitStack]:
-    """Let the reader find this module and this clock, and let its event thread end soon."""
+    """Give the reader this module and this clock, and let its event thread end soon."""
     with ExitStack() as stack:
         stack.enter_context(patch.dict("sys.modules", {"pynvml": pynvml}))
         stack.enter_context(patch.object(library, "can_be_loaded", can_be_loaded))
@@ -180,7 +180,7 @@ def here(pynvml: ModuleType, can_be_loaded: Callable[[str], bool], clock: Second
 
 @contextmanager
 def reading_in_worker(fake: FakeNvml, launcher: Launcher = launch) -> Iterator[Bench]:
-    """Return a reader in a worker process, which can hang and be killed."""
+    """Yield a reader in a worker process, which can hang and be killed."""
     clock = Seconds(fake.folder / "clock")
     environment = {**fake.environment, "HAND_CLOCK": str(clock.file)}
     readers = {"nvml": f"{READERS}/hand_clock_reader.py:READER"}
@@ -192,7 +192,7 @@ def reading_in_worker(fake: FakeNvml, launcher: Launcher = launch) -> Iterator[B
 
 
 def value(report: Report, metric: str, label: str = "", device: int = 0) -> Value:
-    """Return one reading of a report; not reported if it is missing."""
+    """Return a reading of a report; `Absent.NOT_REPORTED` if it is missing."""
     found = [
         item.value for item in report.readings if (item.device, item.metric, item.label) == (device, metric, label)
     ]

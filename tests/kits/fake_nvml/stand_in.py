@@ -1,8 +1,8 @@
-"""A module in place of pynvml for machines without a compiler: it answers in Python what a profile of tests/nvml_fake says.
+"""A module in place of pynvml for machines without a compiler: it returns the answers of a profile of tests/nvml_fake.
 
     with reading(StandIn("h100"), tmp_path) as bench: ...
 
-As the old package that shadows pynvml, it leads to no function of the library's own; it has no events and no GPM either.
+Like the old package that shadows pynvml, it gives no access to functions of the library. It has no events and no GPM.
 """
 
 # ruff: noqa: N802  # the library's names
@@ -55,7 +55,7 @@ class NVMLError(Exception):
 
 
 class StandIn(ModuleType):
-    """One node's pynvml. `answers` are those of the fake's state file and can be changed; `lost` are lost GPUs."""
+    """The pynvml of one node. `answers` are as in the fake's state file and may be changed; `lost` are lost GPUs."""
 
     NVMLError = NVMLError
 
@@ -134,7 +134,7 @@ class StandIn(ModuleType):
         return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
     def _look_up(self, name: str) -> None:
-        """Fail as a driver without the call does, in any version."""
+        """Raise the error of a driver that does not have the call."""
         if not any(f"{name}{version}" in self._symbols for version in ("", "_v2", "_v3")):
             raise NVMLError(_FUNCTION_NOT_FOUND)
 
@@ -176,7 +176,7 @@ class StandIn(ModuleType):
         return _FIELD.pack(number, scope, 1, 0, numbered, 0, held)
 
     def _of_a_call(self, device: str, number: int) -> str:
-        """Return a field whose value is that of another call."""
+        """Return a field whose value is the result of another call."""
         call, word, kind = _SAME_AS_CALL.get(number, ("", 0, ""))
         text = self.answers.get(f"{device}.{call}", f"!{_NOT_SUPPORTED}")
         return text if text.startswith("!") else f"{kind} {text.split()[word]}"
@@ -190,7 +190,7 @@ def _process(word: str) -> SimpleNamespace:
 
 @contextmanager
 def reading(stand_in: StandIn, folder: Path) -> Iterator[Bench]:
-    """Return a reader on the stand-in, which ends with the test."""
+    """Yield a reader on the stand-in, closed at the end."""
     clock = Seconds(folder / "clock")
     with here(stand_in, lambda _name: True, clock) as stack:
         worker = ThisProcess(clock)

@@ -1,4 +1,4 @@
-"""Reads the table of calls that tests/nvml_fake/tally.c keeps in a file that all processes share."""
+"""Read the table of call counts that tests/nvml_fake/tally.c writes to a file shared by all processes."""
 
 import struct
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ class Tally:
 
 
 def slot_of(where: str) -> int:
-    """Return a device's column: everywhere, calls without a device, then each GPU and its MIG devices."""
+    """Return the column of a device: the total, calls without a device, then each GPU with its MIG devices."""
     if where == "*":
         return 0
     if where == "node":

@@ -1,4 +1,4 @@
-"""Lets a `telemetry job` take as long as it needs on a busy machine. Python imports this module first."""
+"""Let `telemetry job` take as long as it needs on a busy machine. Python imports this module first."""
 
 from telemetry_daemon.readers.jobs import hook_process
 
