@@ -1,4 +1,4 @@
-"""The benchmark tells what it measured: its parts, its contestants that read no card, its table and its goals."""
+"""The benchmark's report: its parts, contestants that read no card, table and goals."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a poll and a scrape cost, in calls and memory blocks, which are the same on every machine.
+"""The cost of a poll and a scrape in calls and memory blocks, which are the same on every machine.
 
 Seconds are measured by `make bench`. Driver calls of each NVML tier are counted in tests/nvml/test_reader_calls.py.
 """
@@ -20,7 +20,7 @@ FEW, MANY = 8, 64
 
 
 def calls_of(work: Callable[[], object]) -> int:
-    """How many functions a piece of work calls, those of C among them."""
+    """Return the number of function calls of a piece of work, including C functions."""
     calls = 0
 
     def count(_frame: FrameType, event: str, _argument: object) -> None:
@@ -36,7 +36,7 @@ def calls_of(work: Callable[[], object]) -> int:
 
 
 def settled(load: Load) -> MadeUpNode:
-    """A node whose devices have their names, and whose reports have come before."""
+    """Return a node that has already polled all sources, so that its devices have names."""
     node = MadeUpNode(load)
     for _ in range(3):
         node.poll_all()
@@ -67,7 +67,7 @@ def calls_of_a_page(load: Load) -> int:
 def test_work_grows_with_the_readings_and_no_faster(
     work: Callable[[Load], int], load: Load, max_for_a_reading: float
 ) -> None:
-    """Eight times the devices, at most eight times the calls; and few for each reading."""
+    """Eight times the devices need at most eight times the calls, and each reading only a few."""
     few, many = work(replace(load, devices=FEW)), work(load)
     assert many <= few * MANY / FEW * 1.05
     assert many <= load.devices * load.readings * max_for_a_reading
@@ -84,7 +84,7 @@ def test_work_grows_with_the_readings_and_no_faster(
 def test_page_costs_what_has_changed(
     change: Callable[[MadeUpNode, Snapshot], Snapshot], max_for_a_reading: float
 ) -> None:
-    """One text for each number that changed; only other names or labels rebuild the lines."""
+    """Only changed numbers are formatted; only changed names or labels rebuild the lines."""
     load = Load(MANY, 40)
     node, renderer = settled(load), Renderer()
     renderer.text(node.store.snapshot())
@@ -93,7 +93,7 @@ def test_page_costs_what_has_changed(
 
 
 def with_other_first_device(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with a label of one device changed."""
+    """Return the snapshot with a changed label of the first device."""
     first, *rest = snapshot.devices
     return replace(snapshot, devices=(replace(first, serial="another"), *rest))
 
@@ -112,7 +112,7 @@ def test_tool_that_stays_missing_costs_little(devices: int) -> None:
 
 
 def test_polls_and_pages_hold_no_memory() -> None:
-    """Hundreds of polls and pages later there are as many memory blocks as before."""
+    """After hundreds of polls and pages there are as many memory blocks as before."""
     node, renderer = settled(Load(2)), Renderer()
 
     def work(turns: int) -> int:

@@ -1,4 +1,4 @@
-"""The simulated fleet is a fleet: nodes that differ, pages that change and keep the rules, servers that can scrape it."""
+"""The simulated fleet: nodes that differ, valid pages that change, and servers that scrape it."""
 
 import gzip
 import json
@@ -25,7 +25,7 @@ NODES = 14
 
 @pytest.fixture(scope="module")
 def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """A fleet of two kinds whose nodes are another fifteen seconds older twice a second."""
+    """Yield the targets of a fleet with two kinds of nodes, whose time advances by 15 s every half second."""
     file = tmp_path_factory.mktemp("fleet") / "targets.json"
     kinds = ("--node", "2xnvidia", "--node", "1xascend,1xhygon")
     command = [sys.executable, str(FLEET), "serve", "--nodes", str(NODES), "--speed", "30", *kinds, str(file)]
@@ -57,7 +57,7 @@ def ids(page: bytes) -> set[bytes]:
 
 
 def test_every_node_is_a_target_of_its_own(targets: list[str]) -> None:
-    """Addresses and cards are no other node's; kinds come in turn."""
+    """Addresses and cards are unique; the kinds of nodes alternate."""
     pages = [fetch(target) for target in targets]
     assert len({target.partition(":")[0] for target in targets}) == NODES
     assert [len(ids(page)) for page in pages] == [2] * NODES
@@ -66,7 +66,7 @@ def test_every_node_is_a_target_of_its_own(targets: list[str]) -> None:
 
 
 def test_pages_have_valid_syntax_in_each_format(targets: list[str]) -> None:
-    """As pages of the daemon do, in both syntaxes, compressed or not."""
+    """In both syntaxes, compressed or not."""
     assert [complaints(fetch(target)) for target in targets] == [[]] * NODES
     page = fetch(targets[0], Accept=OPENMETRICS, **{"Accept-Encoding": "gzip"})
     assert page.endswith(b"# EOF\n")
@@ -90,7 +90,7 @@ def test_pages_change_and_counters_go_up(targets: list[str]) -> None:
 
 @pytest.mark.needs("promtool")
 def test_size_on_disk_is_measured(tmp_path: Path) -> None:
-    """Real blocks hold each sample of a node once; longer time means fewer bytes for each."""
+    """Real blocks contain each sample of a node once; a longer time needs fewer bytes per sample."""
     short, long = (prometheus_disk(("1xamd",), pages, tmp_path / str(pages)) for pages in (2, 20))
     # A few series have their first sample on the second page only. The host's load is real: two pages within one tick of
     # its clock tell no use of the CPU.

@@ -1,4 +1,4 @@
-"""The cost of NVML's calls is measured as the fake driver has it, and nothing that identifies the machine is written."""
+"""The measured cost of NVML calls is that of the fake driver, and no output identifies the machine."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The measurements for a node with a real GPU run unattended, on the fake library here; a part that is not possible takes nothing from the others."""
+"""The measurements for a node with a real GPU, here on the fake library; a failing part does not affect others."""
 
 import re
 import subprocess

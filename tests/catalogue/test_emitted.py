@@ -1,4 +1,4 @@
-"""Every row of the catalogue is emitted by something, or stands on a list that can only get shorter."""
+"""Every row of the catalogue is emitted by a capture or the simulator, or is in a list that can only get shorter."""
 
 import json
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ NOBODY_YET: set[str] = set()
 
 
 def documents(text: str) -> Iterator[dict[str, Any]]:
-    """The reports of a golden file: one for a text, several for a recording."""
+    """Return the reports of a golden file: one of a text, several of a recording."""
     decoder, end = json.JSONDecoder(), 0
     while text[end:].strip():
         found, length = decoder.raw_decode(text[end:].lstrip())
@@ -59,12 +59,12 @@ def from_simulator() -> set[str]:
 
 
 def test_what_is_emitted_is_in_the_catalogue():
-    """Neither a capture nor the simulator gives a metric that the catalogue lacks."""
+    """Captures and the simulator give only metrics of the catalogue."""
     assert (from_captures() | from_simulator()) - set(BY_KEY) == set()
 
 
 def test_every_row_is_emitted_or_listed():
-    """A row that is new, or that a capture has begun to emit, has to be put in or taken off its list."""
+    """The list must contain each row without a capture, and no row that a capture emits."""
     captured, simulated = from_captures(), from_simulator()
     rest = set(BY_KEY) - captured - MADE_BY_US
     assert (rest & simulated, rest - simulated) == (ONLY_SIMULATED, NOBODY_YET)

@@ -1,4 +1,4 @@
-"""The command `telemetry check`, with daemons, hanging tools, files of thresholds, and the checkers of real monitoring systems."""
+"""`telemetry check` with daemons, hanging tools, files of thresholds, and checks of real monitoring systems."""
 
 import json
 import subprocess
@@ -118,7 +118,7 @@ def test_node_problem_detector_plugin_is_valid() -> None:
 @pytest.mark.long
 @pytest.mark.needs("icinga2")
 def test_icinga_accepts_the_command() -> None:
-    """Its checker compiles the command and the service for a matching host, as another user."""
+    """Icinga compiles the command and the service for a matching host, as another user."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o777)

@@ -1,4 +1,4 @@
-"""A user who may not use the daemon's socket: `check`, `snapshot`, `top` and the Python face ask over HTTP, else report that they could not ask."""
+"""Users without access to the daemon's socket: commands and the Python API use HTTP, or report the failure."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The plain forms keep everything, and refuse with the place what they do not know."""
+"""Plain forms preserve everything; errors name the position of unknown content."""
 
 import json
 import math
@@ -92,7 +92,7 @@ def test_decoder_raises_only_its_own_error(plain: Any) -> None:
 
 @given(strategies.plain_data, st.data())
 def test_a_wrong_field_is_refused_by_name_or_harmless(junk: Any, data: st.DataObject) -> None:
-    """Any value put in place of any field is either refused at that field or gives a capture that survives."""
+    """With any value in any field, decoding fails at that field or gives a capture that survives a round trip."""
     plain = codec.capture_to_plain(CAPTURE)
     key = data.draw(st.sampled_from(sorted(plain)))
     plain[key] = junk
@@ -188,7 +188,7 @@ def test_data_other_than_json_is_not_encoded() -> None:
 
 
 def test_recorded_line_has_the_documented_form() -> None:
-    """The exact text of a recording: files on disk depend on it."""
+    """Existing recordings depend on this exact text."""
     capture = Capture("acme", "all", Library("acme", ("power",)), (Output("power", status=0, data={"watts": 1.5}),))
     assert codec.encode_line(codec.capture_to_plain(capture)) == (
         '{"schema":"telemetry.capture/1","source":"acme","poll":"all",'
@@ -199,7 +199,7 @@ def test_recorded_line_has_the_documented_form() -> None:
 
 
 def test_answers_written_by_workers_match_the_model() -> None:
-    """A worker has no model; the daemon reads its answers with it."""
+    """Workers do not import the model, with which the daemon decodes their answers."""
     outputs = (Output("/sys/a", text="7\n", status=0), Output("fast", stderr="lost", status=15, data={"a": [1, None]}))
     by_hand = [
         worker_answer.output("/sys/a", text="7\n", status=0),
@@ -227,7 +227,7 @@ def test_too_long_answer_is_a_failure_with_its_reason() -> None:
 
 
 def test_trusted_result_equals_the_checked_result() -> None:
-    """And as if it were checked; what another version of ours may write is refused, not half understood."""
+    """Answers of another version are refused instead of half understood."""
     data = {"gpus": [{"calls": {"Temperature.0": 41, "Name": None}, "gpm": [0.5, True]}]}
     result = through_text(worker_answer.read_result([worker_answer.output("fast", status=0, data=data)]))
     assert worker_wire.decode_trusted_result(result) == worker_wire.decode_checked_result(result)

@@ -1,4 +1,4 @@
-"""What the doctor says to do about sources that tell of owners: no driver and no tool is behind them."""
+"""Remedies of the doctor for sources of owners, which have neither driver nor tool."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""`telemetry job` as a scheduler's hook calls it: what it writes, and that it ends soon with status 0 whatever happens."""
+"""`telemetry job` as called by a scheduler's hook: its files, and that it always exits soon with status 0."""
 
 import json
 import os
@@ -268,7 +268,7 @@ def test_silent_daemon_blocks_no_hook(tmp_path: Path, folder: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE])
 def test_signal_fails_no_hook(folder: Path, number: signal.Signals) -> None:
-    """Python is running; an earlier signal ends any program."""
+    """The signal is sent once Python is running; an earlier one would end any program."""
     kill = f"os.kill(os.getppid(), {number:d}), os.kill(os.getpid(), {number:d}), time.sleep(0.1)"
     ended_well([sys.executable, "-c", _WITH_OTHER_WORK.format(kill)], {**JOB, **directory(folder)})
 

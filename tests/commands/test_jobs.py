@@ -1,4 +1,4 @@
-"""`telemetry jobs`: whose files it reads, what it skips, and what it prints."""
+"""`telemetry jobs`: the files that it reads, the lines that it skips, and its output."""
 
 import csv
 import io
@@ -22,7 +22,7 @@ def config(tmp_path: Path) -> str:
 
 
 def keep(folder: Path, ago: float = 0.0, host: str = "") -> Node:
-    """Keep two ended jobs of an hour, one that runs, and the unallocated rest."""
+    """Save two ended jobs of an hour, a running job, and the unallocated rest."""
     node = Node(wall_ahead=time.time() - 8000.0 - ago, interval=60.0)
     node.gives(has(job("7"), 0.5), has(job("8", "u1077"), 0.25))
     node.runs(3600.0, step=60.0)

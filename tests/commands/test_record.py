@@ -1,4 +1,4 @@
-"""`telemetry record`: it waits for the first answer of every source, and says when there is nothing to record."""
+"""`telemetry record` waits for the first answer of every source, and reports if there is nothing to record."""
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_recording_starts_after_the_first_answers(tmp_path: Path, tools: ToolFol
 
 @pytest.mark.parametrize("keeps_the_newest", [True, False])
 def test_recording_waits_for_the_daemons_sources(tmp_path: Path, tools: ToolFolder, keeps_the_newest: bool) -> None:
-    """A daemon with recent captures has them after a while; otherwise all sources are polled."""
+    """The captures come from the daemon if it has recent ones; otherwise all sources are polled."""
     answers_after(tools, 1.0 if keeps_the_newest else 0.0)
     settings = f"{ALWAYS}[flight_recorder]\nenabled = {str(keeps_the_newest).lower()}\n"
     with Daemon(tmp_path, settings, environment=tools.environment) as daemon:

@@ -1,4 +1,4 @@
-"""`telemetry snapshot`: whom it asks, what it marks, how it goes on, and what does not go together."""
+"""`telemetry snapshot`: daemon or tools, marks of simulated cards, watching, and options that conflict."""
 
 import csv
 import fcntl
@@ -93,7 +93,7 @@ def test_simulated_and_recorded_cards_are_marked(tmp_path: Path, tools: ToolFold
     ],
 )
 def test_watched_snapshots_are_appended(form: str, shape: str) -> None:
-    """JSON has one document per line, CSV one heading, tables a blank line; nothing clears the screen."""
+    """JSON has a document per line, CSV a single heading, tables a blank line between; nothing clears the screen."""
     command = [*COMMAND, "snapshot", "--demo", "1xnvidia", "--format", form, "--watch", "0.3"]
     with subprocess.Popen(command, env=clean_environment({}), stdout=subprocess.PIPE, text=True) as watching:
         assert watching.stdout is not None

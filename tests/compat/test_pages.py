@@ -1,4 +1,4 @@
-"""The pages under other exporters' names: goldens, Prometheus' checks, and no value for an absent reading."""
+"""Pages with other exporters' names: golden files, Prometheus' checks, and no value for an absent reading."""
 
 import math
 import re

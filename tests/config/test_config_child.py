@@ -1,4 +1,4 @@
-"""The daemon gets its settings from a short-lived process, and a ConfigError when that process gives none."""
+"""The daemon gets its settings from a short-lived process; if the process fails, it gets a ConfigError."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Each error of a file is one line: file, line, full path, what is wrong, what to do."""
+"""Each error of a file is one line: file, line number, full path, problem and remedy."""
 
 import os
 from collections.abc import Callable

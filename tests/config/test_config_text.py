@@ -1,4 +1,4 @@
-"""The texts made from the models: the default file, the settings in force, the reference; none can go stale."""
+"""Texts that are generated from the models: the default file, the current settings, the reference."""
 
 import re
 from pathlib import Path

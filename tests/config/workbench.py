@@ -94,7 +94,7 @@ class Workbench:
         known_sources: tuple[str, ...] | None = SOURCES,
         known_polls: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> ConfigInputs:
-        """What a run with this file, these variables and flags starts from; without text there is no file."""
+        """Return the inputs of a run with this file, these variables and flags; without `text` there is no file."""
         if text is not None:
             self.file.write_bytes(text.encode() if isinstance(text, str) else text)
         return ConfigInputs(

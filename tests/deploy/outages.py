@@ -144,7 +144,7 @@ class Store(Program):
 
 
 class VictoriaStore(Store):
-    """VictoriaMetrics, which returns every sample as often as it has it."""
+    """VictoriaMetrics, which returns duplicate samples, too."""
 
     def samples(self, metric: str, agent: str) -> list[Sample]:
         self.fetch("/internal/force_flush")
@@ -224,7 +224,7 @@ class Pair:
     store: Store
 
     def restart(self, number: int) -> None:
-        """Stop the agent and start it again; the page that it was just getting may be lost."""
+        """Restart the agent; the page that it was fetching may be lost."""
         before = self.target.last
         self.agent.end(number)
         self.target.in_doubt |= set(range(before, self.target.last + 1))
@@ -276,7 +276,7 @@ def all_sent(pairs: Sequence[Pair]) -> None:
 
 
 def outage(pairs: Sequence[Pair], times: int, scrapes: int) -> None:
-    """Stop the stores; meanwhile restart the agents whose queue is on disk so many times."""
+    """Stop the stores; meanwhile restart the agents with a queue on disk `times` times."""
     for store in stores_of(pairs):
         store.end(store.crash)
     for _ in range(times):

@@ -66,7 +66,6 @@ def test_all_agents_have_the_same_port_job_interval_and_tls(name: str) -> None:
 
 
 def test_commented_outputs_are_valid_toml() -> None:
-    """The outputs that are commented out must be good TOML, too."""
     content = text("telegraf.conf")
     active = tomllib.loads(content)
     assert active["inputs"]["prometheus"][0]["urls"] == [f"http://localhost:{DEFAULT_PORT}/metrics"]
@@ -121,7 +120,7 @@ def applied(action: str, metric: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def transformed(name: str, labels: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return what the block adds to a gauge with one point, by the Collector's semantics."""
+    """Return the metrics that the blocks add for a gauge with one point, by the Collector's semantics."""
     blocks = yaml.safe_load(text("otelcol.yaml"))["processors"]["transform/hw"]["metric_statements"]
     metrics: list[dict[str, Any]] = [{"name": name, "kind": "gauge", "attributes": dict(labels)}]
     for block in blocks:

@@ -1,4 +1,4 @@
-"""The scrape configurations for fleets: promtool accepts each, and a real Prometheus does what each says."""
+"""The scrape configurations for fleets: promtool accepts each, and a real Prometheus scrapes as configured."""
 
 import contextlib
 import subprocess
@@ -165,7 +165,7 @@ def test_nodes_with_tls_and_a_password(fleet: Fleet) -> None:
 
 
 def test_each_target_has_one_shard(fleet: Fleet) -> None:
-    """The shards' results add up to those of one Prometheus, and the rules are evaluated on them."""
+    """Together the shards have the results of a single Prometheus, and rules are evaluated on all of them."""
     shares = until(
         lambda: (found := [fleet.instances(f"shard {n}") for n in "01"]) and sum(map(len, found)) == TARGETS and found,
         "all nodes are up",

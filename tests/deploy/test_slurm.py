@@ -1,4 +1,4 @@
-"""Our prolog and epilog in a real Slurm: the daemon learns of the jobs, and no failure of telemetry drains the node."""
+"""Prolog and epilog in a real Slurm: the daemon reads the jobs, and no failure of telemetry drains the node."""
 
 import json
 import sys

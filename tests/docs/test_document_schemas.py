@@ -1,4 +1,4 @@
-"""The JSON Schemas in docs/ are those of the classes that documents are written from."""
+"""The JSON Schemas in docs/ match the classes of the documents."""
 
 from kits.captures import ROOT
 from kits.scripts import script_module

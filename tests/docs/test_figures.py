@@ -1,4 +1,4 @@
-"""Figures on pages: none is given differently in two places."""
+"""Figures in the documentation are the same at each place."""
 
 import re
 import sys
@@ -22,7 +22,7 @@ NUMBER = rf"\d[\d.,]*(?: ?(?:to|–) ?\d[\d.,]*)?(?: ?{_UNIT}(?![A-Za-z]))?"
 
 @dataclass(frozen=True)
 class Figure:
-    """A number, the sentences that quote it, and what measured it."""
+    """A number, the sentences that quote it, and its measurement."""
 
     value: str
     quoted: tuple[str, ...]

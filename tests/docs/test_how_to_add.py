@@ -1,4 +1,4 @@
-"""What docs/architecture.md says of adding a vendor, a metric, an alert and a command is enough: tried in a copy."""
+"""The steps of docs/architecture.md for adding a vendor, metric, alert and command, tried in a copy."""
 
 import json
 import os
@@ -65,7 +65,7 @@ class House:
         return (self.root / name).read_text()
 
     def install(self) -> None:
-        """Make the metadata that `pip install --editable` would make of the copy's pyproject.toml."""
+        """Write the metadata that `pip install --editable` would create from the copy's pyproject.toml."""
         project = tomllib.loads(self.read("pyproject.toml"))["project"]
         groups = {"console_scripts": project["scripts"], **project["entry-points"]}
         info = self.root / "installed" / "device_telemetry-0.dist-info"
@@ -94,7 +94,7 @@ class House:
 
 
 def named(title: str) -> set[str]:
-    """The files and folders that a section of the page has written by hand: its steps without what `make` writes."""
+    """Return the files and folders that a section says to write by hand, without those that `make` writes."""
     section = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE.read_text(), flags=re.DOTALL | re.MULTILINE)
     assert section is not None
     steps = re.findall(r"^[0-9]\. (.*)$", section[1], flags=re.MULTILINE)
@@ -206,7 +206,7 @@ pytestmark = pytest.mark.installed
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> House:
-    """The checkout with all four added, and the files that `make docs` and the update of the golden files wrote."""
+    """Return the checkout with all four additions, updated generated files and golden files."""
     house = House(tmp_path_factory.mktemp("copy") / "checkout")
     for title, add in HOW_TOS.items():
         add(house)

@@ -1,4 +1,4 @@
-"""Every port that is written by hand is the daemon's default port, or that of a program that is named here."""
+"""Every port in hand-written files is the daemon's default port, or listed here with its program."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What README.md shows is what comes out."""
+"""README.md shows real output, and its links and commands exist."""
 
 import html
 import itertools
@@ -36,7 +36,7 @@ def test_the_readme_names_every_vendor():
 
 
 def test_the_metrics_are_real_ones():
-    """What `curl` shows of the node that `make run` simulates; the numbers change with time."""
+    """The output of `curl` for the node that `make run` simulates; numbers are ignored because they change."""
     shown = re.findall(r"^(accelerator_[^ ]+\{.*\}) [0-9.]+$", README, re.MULTILINE)
     _, after_an_hour = itertools.islice(snapshots("", step_seconds=3600.0), 2)
     page = text_page(after_an_hour).decode()
@@ -45,7 +45,7 @@ def test_the_metrics_are_real_ones():
 
 
 def test_every_link_has_a_target():
-    """Files that README.md and the pages of docs/ link to are there."""
+    """In README.md and the pages of docs/."""
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
     prose = {page: re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE) for page in pages}
     links = [(page, link) for page, text in prose.items() for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)]
@@ -53,7 +53,7 @@ def test_every_link_has_a_target():
 
 
 def anchors(page: Path) -> set[str]:
-    """The names under which GitHub and its like let one link to the headings of a page."""
+    """Return the anchors that GitHub gives to the headings of a page."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.M), re.M)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -69,7 +69,6 @@ def test_every_heading_link_has_a_heading():
 
 
 def test_every_command_of_the_readme_exists():
-    """`telemetry X` in README.md and docs/ is a command that there is."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     named = {word for page in pages for word in re.findall(r"`telemetry ([a-z]+)", page.read_text())}
     assert named - {name for name, _ in COMMANDS} == set()

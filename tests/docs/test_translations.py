@@ -1,4 +1,4 @@
-"""README.zh-CN.md says what README.md says: the same sections, commands, tables and links, in the same order."""
+"""README.zh-CN.md has the same sections, commands, tables and links as README.md, in the same order."""
 
 import re
 from pathlib import Path
@@ -45,7 +45,6 @@ def test_translation_has_the_same_parts_as_the_original(part):
 
 
 def test_translation_has_no_english_paragraph():
-    """No paragraph was left in English."""
     paragraphs = [text for text in prose(CHINESE).split("\n\n") if len(text) > 40 and not text.startswith("#")]
     assert [text for text in paragraphs if not re.search(r"[\u4e00-\u9fff]", text)] == []
 

@@ -1,4 +1,4 @@
-"""The matrix of vendors and core readings: each hole has its reason, and each reason its hole."""
+"""The matrix of vendors and core readings: exactly the missing readings have a reason."""
 
 import sys
 

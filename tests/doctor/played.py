@@ -1,4 +1,4 @@
-"""`telemetry doctor` on a machine of a test's own: its kernel's files, tools and configuration."""
+"""`telemetry doctor` on a simulated machine: kernel files, tools and configuration in a folder."""
 
 import gzip
 import json
@@ -58,7 +58,7 @@ class Played:
         (folder / "driver").symlink_to(self.root / "sys/bus/pci/drivers/amdgpu")
 
     def stranger(self, number: int, vendor: str, driver: str = "") -> None:
-        """Add a card of which only its slot on the bus is known."""
+        """Add a card with a slot on the bus, but without driver files."""
         folder = self.root / f"sys/bus/pci/devices/0000:{number:02x}:00.0"
         folder.mkdir(parents=True)
         (folder / "vendor").write_text(f"{vendor}\n")

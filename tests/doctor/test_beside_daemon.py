@@ -1,4 +1,4 @@
-"""The doctor beside the daemon of this node, and asking that of another: what it says of both."""
+"""The doctor beside the daemon of this node, and with the daemon of another node."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""What `telemetry doctor --bundle` hands over: all that support needs, and no identity."""
+"""The bundle of `telemetry doctor --bundle`: everything that support needs, and no identity."""
 
 import gzip
 import os
@@ -54,7 +54,7 @@ SECRETS = sorted({secret for plant in PLANTS for secret in plant.secrets} | {tok
 
 
 def with_identities_everywhere(node: Played) -> None:
-    """Plant them in tools, configuration, comments, web configuration, unit, journal and environment."""
+    """Plant identities in tools, configuration, comments, web configuration, unit, journal and environment."""
     texts = [plant.text for plant in PLANTS]
     tokens = [token.text for token in TOKENS]
     lines = "\n".join([*texts, *tokens])

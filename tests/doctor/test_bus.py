@@ -1,4 +1,4 @@
-"""Contradictions between bus, sources and devices: tables of what each of them has."""
+"""Contradictions between bus, sources and devices."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What an operator reads: nothing on a healthy node; on others the finding, its remedy, and exit status 2."""
+"""The doctor's output: no finding on a healthy node; otherwise the finding, its remedy, and exit status 2."""
 
 import contextlib
 import errno
@@ -104,7 +104,7 @@ def with_a_tool_that_hangs(node: Played) -> None:
 
 
 def with_a_tool_that_another_process_holds(node: Played) -> None:
-    """The process has inherited the lock, as one that hangs in the driver does."""
+    """The process has inherited the lock, like a process that hangs in the driver."""
     node.tools.prints("cnmon", "")
     node.config += "[sources.cnmon]\ndeadline = 0.5\n"
     locks = node.folder / "run" / "locks"

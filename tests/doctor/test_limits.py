@@ -1,4 +1,4 @@
-"""Limits and folders: what is too small or closed for the daemon, and how it is read from the kernel."""
+"""Limits and folders: findings about limits that are too low and folders without access, and how they are read."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""Cards, drivers, device nodes and containers as they are read from files of a test's own."""
+"""Cards, drivers, device nodes and containers, read from files of the test."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Texts whose form says where secrets stand: what is kept of them, and what goes."""
+"""Texts in which the format shows the secrets: the parts that are kept and masked."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How a vendor's sources fared, in one word: by it the kernel's facts are judged."""
+"""The state of a vendor's sources in one word, by which facts of the kernel are judged."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""The folder of fake tools of a test."""
+"""Fixture: the folder of fake tools of a test."""
 
 from pathlib import Path
 

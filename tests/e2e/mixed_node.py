@@ -1,7 +1,7 @@
 """A node with cards of every vendor, for tests of the whole daemon: fake tools, a fake NVML, folders of a driver.
 
-Each tool prints a capture of ours, or what a kit makes, for as many cards as the node has of them. Two vendors call
-their tool `xpu-smi`: Kunlunxin's is on PATH, Intel's is named by `sources.xpu-smi.path`.
+Each tool prints a capture of the tests or of a kit, for the number of its cards on the node. Two vendors call
+their tool `xpu-smi`: Kunlunxin's is on PATH, Intel's is at `sources.xpu-smi.path`.
 """
 
 from collections.abc import Callable, Mapping

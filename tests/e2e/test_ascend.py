@@ -1,4 +1,4 @@
-"""A node with Ascend chips from outside: what the tools print, joined on the page; a rank table that comes and changes."""
+"""A daemon on a node with Ascend chips: joined outputs of both tools, and a rank table that appears and changes."""
 
 import json
 

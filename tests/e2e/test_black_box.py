@@ -1,4 +1,4 @@
-"""The black box of a running daemon: what happened is written down once and plays again as it was; and recording disturbs nothing."""
+"""Recordings of a running daemon: a fault is recorded once and replays identically; recording disturbs nothing."""
 
 import gzip
 import json

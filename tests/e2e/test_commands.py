@@ -1,4 +1,4 @@
-"""The commands from outside: what they print, and the status that they end with."""
+"""The commands as separate processes: output and exit status."""
 
 import gzip
 import json
@@ -111,7 +111,7 @@ def test_help_exits_with_0(words):
 
 
 def test_taken_port_is_named(config):
-    """It differs from the status that keeps systemd from a restart."""
+    """The exit status differs from the status that prevents a restart by systemd."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
         status, _, error = run("serve", "--config", config, "--web.listen-address", address)

@@ -1,4 +1,4 @@
-"""The real daemon's stream of events, as clients of a running daemon follow it."""
+"""The event stream of a running daemon, as clients see it."""
 
 import signal
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A node on which no tool is installed: its daemon hardly wakes up, runs nothing, and still finds what comes."""
+"""On a node without tools the daemon seldom wakes up, runs nothing, and finds a tool that is installed later."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Cards of all vendors in one node: one page, one language, and what breaks at one vendor stays there."""
+"""Cards of all vendors in one node: one page, the same metrics, and a fault of one vendor does not affect others."""
 
 import sys
 from collections.abc import Iterator

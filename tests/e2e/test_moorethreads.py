@@ -1,4 +1,4 @@
-"""mthreads-gmi of each age from outside: what the daemon asks of it, how often, and what stands on the page."""
+"""mthreads-gmi of each version with a daemon: command lines, intervals, and the page."""
 
 from pathlib import Path
 from typing import Any

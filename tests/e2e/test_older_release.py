@@ -1,4 +1,4 @@
-"""What release 0.1.0 left on a node is used by this one: its configuration, its devices, its recordings."""
+"""Files of release 0.1.0 work with this release: configuration, devices and recordings."""
 
 import json
 import re

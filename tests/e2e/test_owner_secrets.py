@@ -1,4 +1,4 @@
-"""What processes and job files hold besides what is wanted: it is in no page, document, log, recording or record."""
+"""Secrets of processes and job files are in no page, document, log, recording or job record."""
 
 import json
 import os

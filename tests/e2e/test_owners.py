@@ -1,4 +1,4 @@
-"""Whose card it is, from end to end: a daemon on a node of cards, with pods of a real gRPC server and processes of this machine."""
+"""The owners of cards from end to end: a daemon, pods of a real gRPC server, and processes of this machine."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A node whose tool, processes and log hold a secret of each kind: none is in what the daemon and the commands hand on."""
+"""A node whose tool, processes and log contain a secret of each kind: no output of daemon or commands contains one."""
 
 import gzip
 import os
@@ -39,7 +39,7 @@ PROGRAM = next(planted.text for planted in PLANTED if planted.text.startswith("g
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process whose name, command line and environment hold them."""
+    """Yield a process with secrets in its name, command line and environment."""
     program = tmp_path / PROGRAM
     program.symlink_to(sys.executable)
     code = "import sys; sys.stdin.read()"
@@ -50,20 +50,20 @@ def worker(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def table_of(worker: subprocess.Popen[bytes]) -> str:
-    """What the tool prints while all is well: a card on which the process runs, and the secrets around it."""
+    """Return the tool's output: a card on which the process runs, surrounded by secrets."""
     texts = "\n".join(planted.text for planted in PLANTED)
     table = BUSY_TABLE.replace("4711 ", f"{worker.pid} ").replace("python3", PROGRAM)
     return f"{texts}\n\n{table}\n{texts}\n"
 
 
 def left_in(texts: Mapping[str, str]) -> dict[str, list[str]]:
-    """The secrets in each of the texts that has any."""
+    """Return the secrets found in each text; texts without secrets are left out."""
     found = {name: [planted.text for planted in PLANTED if planted.is_in(text)] for name, text in texts.items()}
     return {name: secrets for name, secrets in found.items() if secrets}
 
 
 def unpacked(path: Path) -> dict[str, str]:
-    """The text of each member of an archive, or of a recording."""
+    """Return the text of each member of an archive, or of a recording, by name."""
     if not path.name.endswith(".tar.gz"):
         return {path.name: gzip.decompress(path.read_bytes()).decode()}
     with tarfile.open(path) as archive:

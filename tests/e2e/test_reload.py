@@ -126,7 +126,7 @@ def test_history_survives_a_reload(tmp_path):
     ],
 )
 def test_clock_step_misses_no_poll(tmp_path, step_seconds):
-    """After the wall clock was set, polls go on at their interval; those of an hour are not caught up on."""
+    """After a step of the wall clock, polls continue at their interval; an hour of missed polls is not repeated."""
     tools = ToolFolder(tmp_path / "tools")
     tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n")
     clock = SteppedClock(tmp_path)
@@ -146,7 +146,7 @@ def test_clock_step_misses_no_poll(tmp_path, step_seconds):
 
 
 def test_exit_does_not_wait_for_a_hanging_reload(tmp_path):
-    """The configuration may lie on a disk that hangs: the service manager kills what has not ended after ten seconds."""
+    """The configuration may be on a disk that hangs. The service manager kills the daemon after ten seconds."""
     with Daemon(tmp_path, HOST) as daemon:
         daemon.until_state("host", "ok")
         with reload_held_up(daemon):
@@ -154,7 +154,7 @@ def test_exit_does_not_wait_for_a_hanging_reload(tmp_path):
 
 
 def test_host_name_is_answered_once_it_is_allowed(daemon):
-    """A browser may ask under the name of another site, so unknown names are refused."""
+    """A browser may send the name of another site, so unknown names are refused."""
     for path in ("/metrics", "/api/v1/snapshot", "/", "/healthz", "/nothing"):
         assert daemon.get(path, Host="gpu7.example.com")[0] == 421
     daemon.logs("web.allowed_hosts")

@@ -1,4 +1,4 @@
-"""What surrounds the daemon: systemd, node_exporter's textfile, plugins from a folder."""
+"""The daemon with systemd, node_exporter's textfile, and plugins of a folder."""
 
 import os
 import select
@@ -22,7 +22,7 @@ class Systemd:
         self.messages: list[str] = []
 
     def received(self, word: str) -> int:
-        """How many messages so far had the word."""
+        """Return how many messages so far contain the word."""
         while select.select([self._socket], [], [], 0)[0]:
             self.messages.append(self._socket.recv(4096).decode())
         return sum(word in message for message in self.messages)
@@ -32,7 +32,7 @@ class Systemd:
 
 
 def test_systemd_is_notified(tmp_path):
-    """READY once it listens, the watchdog again and again unless it stands still, RELOADING and READY at a reload, STOPPING."""
+    """READY once it listens, WATCHDOG unless it hangs, RELOADING and READY at a reload, STOPPING at the end."""
     systemd = Systemd(tmp_path)
     environment = {"NOTIFY_SOCKET": str(systemd.path), "WATCHDOG_USEC": "400000"}
     with Daemon(tmp_path, environment=environment) as daemon:
@@ -72,7 +72,7 @@ def test_textfile_is_complete(tmp_path):
 
 
 def test_plugins_of_a_folder_are_isolated(tmp_path):
-    """A plugin's devices are served like any other's; one that is broken or hangs is reported and costs nothing else."""
+    """Devices of plugins are served like others; a broken or hanging plugin is reported and affects nothing else."""
     tools = ToolFolder(tmp_path / "tools")
     tools.prints("acme-smi", "81.5\n")
     folder = tmp_path / "parsers"

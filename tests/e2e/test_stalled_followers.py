@@ -1,4 +1,4 @@
-"""Thousands who ask the real daemon for its stream and do not read it: scrapes, memory and those who do read bear it."""
+"""Thousands of clients that do not read their event stream affect neither scrapes, memory nor other clients."""
 
 import contextlib
 import http.client
@@ -74,7 +74,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 
 
 def scraped(daemon: Daemon, seconds: float) -> list[float]:
-    """What each scrape took, on a connection of its own."""
+    """Return the seconds of each scrape, each on a new connection."""
     took: list[float] = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:

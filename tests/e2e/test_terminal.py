@@ -1,4 +1,4 @@
-"""The command on terminals and streams of every kind: colours, encodings, closed descriptors, a reader that goes away."""
+"""The command on all kinds of terminals and streams: colours, encodings, closed descriptors, a closed pipe."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Lets the project's own test run find the example's package, as its pyproject.toml does when it stands alone."""
+"""Put the example's package on the path of the project's tests, as its own pyproject.toml does for its tests."""
 
 from __future__ import annotations
 

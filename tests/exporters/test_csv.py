@@ -1,4 +1,4 @@
-"""The CSV table: a row for each reading, also for each that could not be taken."""
+"""The CSV table: a row for each reading, including absent readings."""
 
 import csv
 import io

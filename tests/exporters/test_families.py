@@ -1,4 +1,4 @@
-"""What becomes a series, under which labels; processes and owners on the series of their card."""
+"""Series and their labels; processes and owners on the series of their card."""
 
 import re
 

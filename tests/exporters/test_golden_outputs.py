@@ -1,4 +1,4 @@
-"""What every form shows of the same snapshots: read a golden file before it is accepted, `--update-golden` writes it again."""
+"""Golden files of every output format for the same snapshots. Read a changed file before you accept it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +32,7 @@ def numbered(*cards):
 
 
 def temperatures():
-    """The temperature of a card is the highest, but those of memory and board."""
+    """The temperature of a card is the highest except those of memory and board."""
 
     def heat(value, sensor=""):
         return of("temperature_celsius", value, sensor)
@@ -70,7 +70,7 @@ def columns():
 
 
 def states():
-    """Each state of a device. A lost one keeps its identity and events, and one that no source lists its readings."""
+    """Each state of a device. A lost device keeps identity and events, a device that no source lists its readings."""
     happened = (of("events_total", 1.0, "79"), of("event_last_timestamp_seconds", 1.7e9, "79"))
     health = [of("health", value, word) for word, value in (("alarm", 1.0), ("ok", 0.0), ("ok", 1.0), ("unknown", 1.0))]
     cards = (
@@ -86,7 +86,7 @@ def states():
 
 
 def identities():
-    """Facts and names of devices: what is known becomes a label of the info, and nothing takes the place of another."""
+    """Facts and names of devices: each known fact is a label of the info metric, in no other fact's place."""
     odd = (("vendor", "x"), ("id", "x"), ("instance", "x"), ("9", "x"), ("__name__", "x"), ("", "x"))
     facts = (("numa_node", "1"), ("VBIOS Version", "96.00"), ("firmware", ""), ("power_kind", "average"))
     return numbered(
@@ -134,7 +134,7 @@ def sources():
 
 
 def of_the_daemon():
-    """What the daemon adds: its own samples, readings of the host, maintenance."""
+    """Samples of the daemon, readings of the host, and maintenance."""
     return kit.snapshot(
         kit.full_device(),
         daemon_samples=(
@@ -166,7 +166,7 @@ def absences():
 
 
 def room():
-    """Cards with a long name and with much to show: columns go where space is short, and numbers stay whole."""
+    """Cards with long names and many readings: columns are dropped for lack of space, numbers are never cut."""
     awake = kit.full_device(0, bus_id="0000:1a:00.0", driver="550.54.15")
     more = (of("clock_hertz", 1.98e9, "sm"), of("throttled", 0.0, "sw_thermal"))
     model = "An accelerator with a very long marketing name and 128 GiB of memory"
@@ -208,7 +208,7 @@ def shown(snapshot, command_lines):
 
 
 def page_of(snapshot, **parts):
-    """Return the page without what says the same of each metric everywhere."""
+    """Return the page without help lines, which are the same for every snapshot."""
     lines = text_page(snapshot, **parts).decode().splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("# HELP"))
 
@@ -224,7 +224,7 @@ def test_each_output_format_matches_its_golden_file(name, assert_golden):
 
 
 def test_series_of_owners(assert_golden):
-    """Processes are shown by their program without its arguments, the sixteen largest each; one owner labels its card."""
+    """The sixteen largest processes of a card are shown without arguments; a card has the labels of a single owner."""
     users = [Process(0, pid, "python3", float(pid)) for pid in range(1, 41)]
     named = (Process(0, 50, "/opt/bin/python train.py --password=hunter2", 5.0), Process(0, 51, "", 4.0))
     card = kit.full_device(4, processes=(Process(0, 17, "a", 5.0), Process(0, 18, "b", 7.0)))

@@ -1,4 +1,4 @@
-"""Job records as docs/job.schema.json describes them, and what `telemetry jobs` adds up."""
+"""Job records as in docs/job.schema.json, and the sums of `telemetry jobs`."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Page after page of one renderer: byte for byte those of a renderer that has seen nothing before, whatever changes in between."""
+"""A renderer that keeps results between pages writes the same bytes as a new renderer, whatever changes."""
 
 import math
 from dataclasses import replace

@@ -63,7 +63,7 @@ def test_colour_adds_nothing_but_colour(detail, snapshot, width):
 
 @pytest.mark.parametrize("watts", [80, True])
 def test_whole_numbers_are_readings(watts):
-    """Who makes a snapshot may write them so."""
+    """Readings of a snapshot may be ints."""
     text = table(kit.snapshot(kit.device(0, kit.reading("power_watts", watts))), 0, Colour.NEVER, Detail.REASONS)
     assert "power: " not in text
     assert "utilization: " in text

@@ -1,4 +1,4 @@
-"""Texts in terminals and on pages: harmless, as wide as they look, and values in words."""
+"""Texts in terminals and on pages: cleaning, display width, and values in words."""
 
 import unicodedata
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A plugin that invents devices at each poll, beside an honest tool; and a state file filled by a bad source."""
+"""A plugin that invents devices at each poll, beside a correct tool; and a state file filled by a bad source."""
 
 import json
 import time

@@ -19,5 +19,5 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 def plugin(tmp_path: Path) -> SwitchedPlugin:
     made = SwitchedPlugin(tmp_path)
     made.write()
-    made.says("80")
+    made.switch_to("80")
     return made

@@ -14,7 +14,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 @contextmanager
 def control_group(controller: str, first_file: str, second_file: str, limit: int) -> Iterator[tuple[str, ...]]:
-    """A group with a limit, which is written to another file in the second version; gives what makes a command join it."""
+    """Create a control group with a limit (in another file in version 2); yield a command prefix that joins it."""
     first = (CGROUPS / controller).is_dir()
     group = (CGROUPS / controller if first else CGROUPS) / f"telemetry-test-{os.getpid()}"
     try:

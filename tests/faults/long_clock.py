@@ -52,7 +52,7 @@ def without_the_second_card(text: str) -> str:
 
 
 def watch(daemon: Daemon, tools: ToolFolder, polls: int) -> None:
-    """Scrape for so many polls; the tool's readings are always present and never too old."""
+    """Scrape for this many polls; check that the tool's readings are always present and never too old."""
     goal = len(tools.calls(TOOL)) + polls
     while len(tools.calls(TOOL)) < goal:
         assert series(daemon, READING)

@@ -1,4 +1,4 @@
-"""kill -9 at any time: the files are whole, no process remains, and the next start is a good one."""
+"""kill -9 at any time: files are complete, no process remains, and the next start succeeds."""
 
 import os
 import random

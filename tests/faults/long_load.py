@@ -1,4 +1,4 @@
-"""More clients than any site has: polls keep their interval, scrapes are answered, and nothing remains."""
+"""More clients than any site has: polls keep their interval, scrapes are answered, and no resource leaks."""
 
 import contextlib
 import gzip
@@ -26,7 +26,7 @@ def port_of(daemon: Daemon) -> int:
 
 
 class Scraper(threading.Thread):
-    """Sends so many requests a second on one connection, without waiting for the answers, and counts them."""
+    """Sends requests at a fixed rate on one connection, without waiting for the answers, and counts both."""
 
     def __init__(self, port: int, rate: float) -> None:
         super().__init__(daemon=True)
@@ -57,7 +57,7 @@ class Scraper(threading.Thread):
 
 
 def polls_went_on(daemon: Daemon, calls: int, before: int, seconds: float) -> None:
-    """Check for a poll every half second; a machine that is busy with the clients may lose a few."""
+    """Check that the tool was polled every half second; on a busy machine a few polls may be missing."""
     assert calls - before >= seconds / 0.5 * 0.6
     assert daemon.source(TOOL)["state"] == daemon.source("host")["state"] == "ok"
 

@@ -30,8 +30,8 @@ def test_daemon_survives_an_exhausted_address_space(tmp_path: Path) -> None:
 
 
 def _asked(daemon: Daemon) -> str:
-    """Return the tool's state, whatever the answer is without memory."""
-    with suppress(OSError, AssertionError, ValueError):  # no answer is an answer here
+    """Return the tool's state; `no answer` if the daemon has no memory for an answer."""
+    with suppress(OSError, AssertionError, ValueError):  # without memory the daemon may not answer
         return str(daemon.source(TOOL)["state"])
     return "no answer"
 
@@ -43,10 +43,10 @@ def test_kernel_kills_the_greedy_plugin_but_not_the_daemon(tmp_path: Path, plugi
         power = 'accelerator_power_watts{device="0",id="ACME-1"'
         with daemon:
             daemon.until(lambda: series(daemon, power))
-            plugin.says("read-eat")
+            plugin.switch_to("read-eat")
             daemon.until(lambda: daemon.source(PLUGIN)["state"] == "failed")
             assert daemon.source(PLUGIN)["reason"] in ("killed", "internal")
-            plugin.says("81")
+            plugin.switch_to("81")
             daemon.until(lambda: series(daemon, power))
             daemon.until_state(TOOL, "ok")
             assert daemon.stop()[0] == 0

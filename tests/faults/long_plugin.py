@@ -39,14 +39,14 @@ def test_a_fault_costs_its_own_readings_and_a_repair_is_noticed(
     with daemon:
         daemon.until(lambda: series(daemon, POWER))
         before = holdings(daemon.pid)
-        plugin.says(word)
+        plugin.switch_to(word)
         daemon.until(lambda: daemon.source(PLUGIN)["state"] == "failed")
         source = daemon.source(PLUGIN)
         assert source["reason"] == reason, source
         assert series(daemon, POWER) == []
         assert f'telemetry_source_up{{source="{PLUGIN}"}} 0.0' in daemon.page()
         assert daemon.source(TOOL)["state"] == daemon.source("host")["state"] == "ok"
-        plugin.says("81")
+        plugin.switch_to("81")
         daemon.until(lambda: series(daemon, POWER))
         # The daemon's own chores come for the first time meanwhile, each on a thread.
         daemon.until(lambda: holdings(daemon.pid).at_most(before, more=6))
@@ -58,13 +58,13 @@ def test_a_fault_costs_its_own_readings_and_a_repair_is_noticed(
 def test_a_plugin_that_eats_all_memory_gets_an_error_of_its_own(
     tmp_path: Path, plugin: SwitchedPlugin, word: str
 ) -> None:
-    """Under a limit of address space the allocation fails in the worker, not in the daemon."""
+    """With limited address space the allocation fails in the worker, not in the daemon."""
     daemon, _ = tool_node(tmp_path, plugin.config, prefix=("prlimit", f"--as={2 << 30}"))
     with daemon:
         daemon.until(lambda: series(daemon, POWER))
-        plugin.says(word)
+        plugin.switch_to(word)
         daemon.until(lambda: daemon.source(PLUGIN)["state"] == "failed")
         assert daemon.source(PLUGIN)["reason"] in ("internal", "timeout")
         assert daemon.source(TOOL)["state"] == daemon.source("host")["state"] == "ok"
-        plugin.says("81")
+        plugin.switch_to("81")
         daemon.until(lambda: series(daemon, POWER))

@@ -1,4 +1,4 @@
-"""A hundred thousand different scrapes: memory, descriptors and threads stay; long_day.py tests the polls."""
+"""A hundred thousand different scrapes do not increase memory, descriptors or threads; long_day.py tests the polls."""
 
 import http.client
 import os
@@ -32,7 +32,7 @@ PATHS = ("/metrics", "/metrics", "/metrics", "/", "/api/v1/snapshot", "/healthz"
 
 
 def varied(random_from: random.Random) -> Request:
-    """Return a request unlike all others: known and unknown names, filters, encodings and paths."""
+    """Return a random request: known and unknown names, filters, encodings and paths."""
     names = random_from.sample(sorted(BY_NAME), random_from.randrange(4))
     names += [f"made_up_{random_from.getrandbits(64):x}"] * random_from.randrange(2)
     query = "&".join(f"name[]={quote(name)}" for name in names)

@@ -1,4 +1,4 @@
-"""No process or thread is left (TasksMax=): the cause is ended in time, and the daemon keeps its own threads."""
+"""No process or thread can start (TasksMax=): the tool that uses them all is killed, and the daemon recovers."""
 
 import sys
 from pathlib import Path

@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Mob:
-    """So many clients of one kind (a mode of web/hostile_clients.py) at one address."""
+    """A number of clients of one kind (a mode of web/hostile_clients.py) at one address."""
 
     mode: str
     count: int
@@ -69,9 +69,9 @@ def besiege(
     cost: int = 12,
     warning_seconds: float = 2.0,
 ) -> Siege:
-    """Attack a daemon, log in for the first time meanwhile, scrape for a while, and end it; readings are those of peace.
+    """Attack a daemon, log in and scrape meanwhile, and stop it; check that readings are as without attackers.
 
-    `warning_seconds` is how long the attackers are there before the scraper.
+    `warning_seconds` is the time between the first attack and the first scrape.
     """
     peace = _readings_in_peace(folder / "peace")
     siege = Siege()

@@ -1,4 +1,4 @@
-"""A disk that is soon full, and a daemon that logs to a file on it."""
+"""A small disk, and a daemon that logs to a file on it."""
 
 import shlex
 import subprocess
@@ -51,7 +51,7 @@ class LoggingToFile(Daemon):
         return super().__enter__()
 
     def read_log(self) -> None:
-        """Find the address in the file; tests read the lines."""
+        """Find the daemon's address in the log file; tests read the other lines."""
         super_lines = threading.Thread(target=super().read_log, daemon=True)  # an empty pipe, read to its end
         super_lines.start()
         while not self.address and self.process is not None and self.process.poll() is None:

@@ -89,7 +89,7 @@ PARSER = SourceParser(
 
 @dataclass(frozen=True)
 class SwitchedPlugin:
-    """A plugin in a folder of modules that does what a file says: a number is the power of its card."""
+    """A plugin in a folder of modules. A file switches it: a number is the power of its card, a word is a fault."""
 
     folder: Path
 
@@ -104,8 +104,8 @@ class SwitchedPlugin:
         text = _PLUGIN.format(name=PLUGIN, switch=str(self.folder / "switch"), first=first)
         (self.folder / "parsers" / "acme.py").write_text(text)
 
-    def says(self, text: str) -> None:
-        """Replace the file atomically."""
+    def switch_to(self, text: str) -> None:
+        """Replace the file that switches the plugin atomically."""
         fresh = self.folder / "switch.new"
         fresh.write_text(text)
         fresh.replace(self.folder / "switch")

@@ -1,4 +1,4 @@
-"""A source that invents devices costs a bounded page and no other source's readings; it is reported and forgotten."""
+"""A source that invents devices gets a bounded part of the page, affects no other source, and is reported."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The daemon ends within one time limit for all parts that hang, and names what it left behind."""
+"""The daemon exits within one time limit for all parts that hang, and names the tasks that it left."""
 
 import os
 import threading

@@ -17,7 +17,7 @@ OTHER_USER = 65534
 
 
 class Tree:
-    """A tool three folders deep, with a folder of links beside it."""
+    """A folder tree with a tool three folders deep, and a folder of links."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -39,7 +39,6 @@ def stop(text: str, dice: random.Random, _: Sequence[str]) -> str:
 
 
 def double_lines(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """Repeat lines elsewhere."""
     lines = text.split("\n")
     start = dice.randrange(len(lines))
     piece = lines[start : start + dice.randint(1, 4)]
@@ -101,7 +100,7 @@ def insert(text: str, dice: random.Random, _: Sequence[str]) -> str:
 
 
 def deepen(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """Insert endless brackets, as JSON or within JSON."""
+    """Insert many brackets, as JSON or within JSON."""
     depth = dice.choice((10, 900, 20_000))
     opened, closed = dice.choice((("[", "]"), ('{"a":', "}"), ('[{"card0":', "}]")))
     nested = opened * depth + dice.choice(("1", "", '"x"')) + closed * dice.choice((depth, 0, depth - 1))
@@ -114,7 +113,6 @@ def repeat(text: str, dice: random.Random, _: Sequence[str]) -> str:
 
 
 def swap(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """Swap two words of a line."""
     lines = text.split("\n")
     line_number = dice.randrange(len(lines))
     words = re.split(r"(\s+|[|,:])", lines[line_number])
@@ -140,7 +138,7 @@ def _apply(text: str, steps: Sequence[tuple[Damage, int]], texts: Sequence[str])
 
 
 def damaged_bytes(texts: Sequence[str]) -> st.SearchStrategy[bytes]:
-    """Return damaged texts as bytes, and bytes that are no text at all."""
+    """Draw damaged texts as bytes, or random bytes."""
     encoded = damaged(texts).map(lambda text: text.encode("utf-8", "surrogatepass"))
     return st.one_of(encoded, st.binary(max_size=200), st.tuples(encoded, st.binary(max_size=8)).map(b"".join))
 
@@ -154,7 +152,7 @@ _PIECES = st.recursive(
 
 @st.composite
 def damaged_plain(draw: st.DrawFn, data: Plain) -> Plain:
-    """Return data of which a piece is changed, removed or new."""
+    """Draw the data with a part changed, removed or added."""
     if not isinstance(data, dict) or draw(st.integers(0, 7)) == 0:
         return draw(_PIECES)
     key = draw(st.one_of(st.sampled_from(sorted(data)), st.text(max_size=12))) if data else draw(st.text(max_size=12))

@@ -1,6 +1,6 @@
-"""Fuzzes everything that reads what we did not write, for so many seconds in all: `make fuzz`.
+"""Fuzz everything that reads foreign data: `make fuzz`.
 
-FUZZ_SECONDS is the time (60), FUZZ_SEED repeats a run, FUZZ_ONLY takes the targets whose name holds this text.
+FUZZ_SECONDS is the total time (60), FUZZ_SEED repeats a run, FUZZ_ONLY selects targets whose name contains this text.
 """
 
 import logging
@@ -31,7 +31,7 @@ class Outcome:
 
 
 def fuzz(target: Target, number: int, examples: int) -> str:
-    """Run so many examples; return the smallest failing one with its error, if any."""
+    """Run this many examples; return the smallest failing example with its error, or ""."""
 
     @seed(number)
     @settings(

@@ -127,7 +127,7 @@ def _parser(name: str, parser: Parser) -> Target:
 
 @st.composite
 def _with_damaged_data(draw: st.DrawFn, captures: Sequence[Capture]) -> Capture:
-    """Return a capture in which a piece of one output's data is changed, removed or new."""
+    """Draw a capture in which a part of one output's data is changed, removed or added."""
     capture = draw(st.sampled_from(captures))
     position = draw(st.integers(0, len(capture.outputs) - 1))
     output = capture.outputs[position]
@@ -296,7 +296,7 @@ def _answers(request: Request) -> None:
 
 
 def _outlives(port: int, pieces: list[bytes]) -> None:
-    """Send raw bytes to a real server, which must answer in HTTP or not at all, and answer the next request."""
+    """Send raw bytes to a real server. Its answer must be HTTP or empty, and it must answer the next request."""
     # A server that hangs up on garbage answers well.
     with connect(port) as client, suppress(ConnectionResetError, BrokenPipeError):
         for piece in pieces:

@@ -1,4 +1,4 @@
-"""Every target of the fuzzer runs and finds what it is for; inputs that broke something once are handled."""
+"""Every target of the fuzzer runs and finds planted mistakes; inputs that once failed are handled."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -90,7 +90,7 @@ def test_damaged_number_is_not_read(row: str, watts: float | None) -> None:
 
 
 def test_a_row_is_read_under_the_headings_above_it() -> None:
-    """Two outputs in one text: a card that only the first lists keeps that output's columns."""
+    """Two outputs in one text: a card that only the first contains keeps the columns of the first."""
     first = "Timestamp, DeviceId, GPU Power (W)\n06:14:46.000,    0, 114.60\n06:14:46.000,    1, 115.70\n"
     second = "Timestamp, DeviceId, GPU Utilization (%), GPU Power (W)\n06:14:47.000,    0, 37.00, 116.80\n"
     assert readings(first + second) == {

@@ -10,7 +10,7 @@ Series = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Case:
-    """An alert with series that fire it and, by what they show, series that do not."""
+    """An alert with series that fire it, and series that do not, by description."""
 
     alert: str
     fires: Series
@@ -22,7 +22,7 @@ def of_card(metric: str, device: str, values: str) -> dict[str, str]:
 
 
 def labelled(series: Series, vendor: str) -> dict[str, str]:
-    """The series with the labels for which D, T and V stand."""
+    """Return the series with the placeholders D, T and V replaced by labels."""
     node = 'job="telemetry",instance="node1"'
     labels = {
         "T": node,

@@ -23,17 +23,17 @@ def steady(value: float) -> str:
 
 
 def then(before: float, after: str) -> str:
-    """One value until the turn, then what stands in `after`."""
+    """Return one value until the turn, then the values of `after`."""
     return f"{before}x{TURN - 1} {after}"
 
 
 def gone(value: float) -> str:
-    """Exposed until the turn, then stale."""
+    """Return a series that is exposed until the turn, then stale."""
     return then(value, "stale")
 
 
 def restarted(value: float) -> str:
-    """Missing from two scrapes, then back."""
+    """Return a series that is missing from two scrapes after the turn, then back."""
     return then(value, f"stale _ {value}x{END}")
 
 
@@ -42,13 +42,13 @@ def counting(a_minute: float) -> str:
 
 
 def counting_again(a_minute: float) -> str:
-    """A counter that starts again at 0 at the turn."""
+    """Return a counter that restarts at 0 at the turn."""
     return f"0+{a_minute}x{TURN - 1} 0+{a_minute}x{END}"
 
 
 @cache
 def usual() -> Mapping[str, Mapping[str, float]]:
-    """The values of a healthy node, by what they belong to."""
+    """Return the values of a healthy node by kind of labels."""
     sections = re.split(r"\n\n\[(\w+)\]\n", Path(__file__).with_suffix(".txt").read_text())[1:]
     return {
         of: {name: json.loads(value) for name, _, value in (line.rpartition(" ") for line in text.splitlines())}
@@ -61,7 +61,7 @@ _LINK_COUNTERS = ("crc", "replay", "recovery")
 
 @dataclass
 class Node:
-    """A node's series by their full names; the methods change what they are from the turn on, or all the time."""
+    """A node's series by full name; the methods change values from the turn on, or for the whole time."""
 
     name: str = "node1:19820"
     target: Mapping[str, str] = field(default_factory=lambda: {"job": "accelerators"})
@@ -114,7 +114,7 @@ class Node:
         return self._change_values(list(self.series), lambda values: gone(first(values))).clock("stale")
 
     def restarted(self) -> Node:
-        """The daemon restarts: two scrapes without anything, then its own counters start at 0."""
+        """The daemon restarts: two failed scrapes, then its own counters start at 0."""
         self._change_values(list(self.series), lambda values: restarted(first(values)))
         self.answering(then(1, f"0 0 1x{END}"))
         self.reports(then(5, f"stale _ {60 * TURN}x{END}"), "process_start_time")
@@ -124,7 +124,7 @@ class Node:
         return self
 
     def reimaged(self, *missing: int) -> Node:
-        """The daemon restarts without memory; these cards are gone, and nothing reports that."""
+        """The daemon restarts without its state; these cards are gone, and no series shows it."""
         self.restarted()
         for card in missing:
             self._change_values(self.found("accelerator_", f'id="id{card}"'), lambda values: gone(first(values)))
@@ -134,7 +134,7 @@ class Node:
         return self.reports(then(3, f"stale _ {60 * TURN}x{END}"), "remembers_since")
 
     def clock(self, after: str) -> Node:
-        """The node's clock goes right until the turn, and then so."""
+        """Set the node's clock: right until the turn, then with these values."""
         return self.reports(f"0+60x{TURN - 1} {after}", "telemetry_time_seconds")
 
     def without_cards(self) -> Node:
@@ -167,7 +167,7 @@ def first(values: str) -> float:
 
 
 def all_of(*nodes: Node) -> Series:
-    """Return the series of these nodes, each exactly once."""
+    """Return the series of these nodes; fail if two have the same name."""
     series: Series = {}
     for node in nodes:
         assert not series.keys() & node.series.keys()

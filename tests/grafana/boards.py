@@ -1,4 +1,4 @@
-"""The dashboards as Grafana reads them, with the panels of closed rows."""
+"""The dashboards as Grafana reads them, including the panels of collapsed rows."""
 
 from typing import Any
 

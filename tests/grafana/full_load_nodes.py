@@ -1,4 +1,4 @@
-"""Nodes whose cards work in different manners, one after another, as promtool's series: healthy ones, hung ones, slow ones."""
+"""Nodes whose cards change between kinds of work, as promtool's series: healthy, hung and slow cards."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ ALL = range(CARDS)
 
 @dataclass(frozen=True)
 class Work:
-    """The readings of a card during one kind of work; None is not exposed."""
+    """The readings of a card during one kind of work; None means that the metric is not exposed."""
 
     busy: float
     watts: float
@@ -38,12 +38,12 @@ def always(work: Work) -> Course:
 
 
 def later(work: Work, before: Work = TRAINS) -> Course:
-    """From minute 25 on."""
+    """Return a course that changes to `work` in minute 25."""
     return ((25, before), (END, work))
 
 
 def works(node: Node, course: Course, cards: Iterable[int] = ALL) -> Node:
-    """These cards of the node do this, one thing after another."""
+    """Give these cards of the node the values of a course."""
     for card in cards:
         for name in list(node.series):
             values = _of_course(name, course) if f'id="id{card}"' in name else None

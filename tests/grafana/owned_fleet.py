@@ -1,4 +1,4 @@
-"""A made-up fleet of cards with owners, as series, and what its owners had by plain sums."""
+"""A made-up fleet of cards with owners, as series, and the expected sums of its owners."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Had:
-    """What an owner has, or had, of a card; `seconds` are those of the range shown, times the share."""
+    """An owner's share of a card, current or past; `seconds` is the time in the shown range times the share."""
 
     card: Card
     who: Mapping[str, str]
@@ -44,7 +44,7 @@ class Had:
 
     @property
     def is_whole_of_living_job(self) -> bool:
-        """Whether the recording rule of jobs keeps it."""
+        """Return whether the recording rule of jobs includes the share."""
         return "job_id" in self.who and self.basis == "whole" and not self.has_ended
 
     @property
@@ -59,7 +59,7 @@ class Had:
 
 
 def job(number: object, user: str) -> dict[str, str]:
-    """The labels of a job; its account goes by its user."""
+    """Return the labels of a job; its account depends on its user."""
     name = str(number)
     return {"owner_kind": "job", "owner": name, "job_id": name, "user": user, "account": f"of-{user[0]}"}
 
@@ -70,7 +70,7 @@ def pod(namespace: str, name: str) -> dict[str, str]:
 
 
 def card(number: int) -> Card:
-    """The card with that number of the fleet: each tenth is idle, and strangers are on a few."""
+    """Return the card with this number: every tenth is idle, and a few have processes of non-owners."""
     busy = 0.0 if number % 10 == 5 else 0.15 * (1 + number % 5)
     return Card(number, 100.0 + 50.0 * (number % 7), busy, 3 * GIB if number % 40 == 6 else 0.0)
 
@@ -117,7 +117,7 @@ def grouped(had: Had, labels: Sequence[str]) -> Key:
 
 @dataclass(frozen=True)
 class Served:
-    """An inference server in a pod that has a card: what the recording rules keep of it."""
+    """An inference server in a pod with a card: its values in the recording rules."""
 
     had: Had
 

@@ -28,7 +28,7 @@ Sample = tuple[Mapping[str, str], float]
 
 @dataclass(frozen=True)
 class Question:
-    """A query at a time such as `60m`, and its answers: values by their labels, `{}` without any."""
+    """A query at a time such as `60m`, and the expected values by labels; the labels `{}` stand for none."""
 
     query: str
     at: str

@@ -1,4 +1,4 @@
-"""Scenes that the alerts look at, each as a cluster of its own, so that one promtool plays all of them."""
+"""Scenes for alerts, each in its own cluster, so that one run of promtool evaluates all of them."""
 
 import re
 from collections import Counter
@@ -19,7 +19,7 @@ QUIET: Mapping[str, int] = {}
 
 @dataclass(frozen=True)
 class Scene:
-    """Nodes, and the alerts that fire at these minutes, each with how many there are of it."""
+    """Nodes, and the number of firing alerts of each name at these minutes."""
 
     nodes: tuple[Node, ...]
     firing: Mapping[str, int]

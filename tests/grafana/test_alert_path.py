@@ -45,7 +45,7 @@ def manager(tmp_path: Path, tools: ToolFolder) -> Iterator[Alertmanager]:
 def test_heat_a_hung_tool_a_missing_and_a_lost_card_arrive_at_alertmanager(
     manager: Alertmanager, tools: ToolFolder, tmp_path: Path
 ) -> None:
-    """Then a maintenance holds back what is open, and resolves nothing."""
+    """Then a maintenance inhibits the open alerts, and resolves none."""
 
     until(lambda: "AcceleratorsFewerThanExpected" in manager.names(), "one card fewer than expected")
     hot = TABLE.replace("|58C ", "|99C ")

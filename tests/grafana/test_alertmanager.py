@@ -1,4 +1,4 @@
-"""Alertmanager as we ship it, with a real one: one trouble is one message."""
+"""The shipped Alertmanager configuration in a real Alertmanager: each trouble is one message."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -108,7 +108,7 @@ def test_one_trouble_is_one_message(manager: Alertmanager) -> None:
 
 
 def test_eight_cards_that_fall_off_the_bus_are_one_message_that_names_them(tmp_path: Path) -> None:
-    """And one more when a ninth follows; none of their loss, which comes minutes later."""
+    """A ninth card is another message. The loss of these cards, minutes later, is none."""
     cards = [{**VENDOR, "device": str(n), "id": f"GPU-{n}"} for n in range(9)]
     fallen = [alert("AcceleratorEventCritical", {**card, "code": "xid_79"}) for card in cards]
     with Messages() as messages:
@@ -127,7 +127,7 @@ def test_eight_cards_that_fall_off_the_bus_are_one_message_that_names_them(tmp_p
 
 
 def test_a_stronger_alert_of_the_same_card_holds_others_back(manager: Alertmanager) -> None:
-    """Each one that its alert names, and on no other card."""
+    """It inhibits the alerts that its definition names, on the same card only."""
     weaker = {item.name: item.inhibited_by for group in ALERTS for item in group.alerts if item.inhibited_by}
     pairs = [(name, stronger) for name, others in weaker.items() for stronger in others]
     cards = {pair: {**CARD, "instance": f"node-{number}", "id": f"GPU-{number}"} for number, pair in enumerate(pairs)}
@@ -171,7 +171,6 @@ def test_a_maintenance_holds_back_without_resolving_and_info_goes_elsewhere(tmp_
 
 
 def test_many_nodes_are_one_message() -> None:
-    """In Alertmanager as in Grafana."""
     contact = ROOT / "grafana" / "provisioning" / "alerting" / "telemetry-contact.yaml"
     groups = [
         yaml.safe_load(CONFIG.read_text())["route"]["group_by"],

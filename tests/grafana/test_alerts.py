@@ -29,7 +29,7 @@ def cases() -> list[Case]:
 
 
 def complaint(alert: str, is_to_fire: bool, firing: list[Mapping[str, str]]) -> str:
-    """What is wrong with the alerts that fire; a label that a summary names and that is missing would leave a hole there."""
+    """Return what is wrong with the firing alerts, or "". A missing label would leave a gap in the summary."""
     ours = [labels for labels in firing if labels["alertname"] == alert]
     holes = {label for labels in ours for label in LABEL.findall(SUMMARIES[alert]) if label not in (*labels, "value")}
     if len(ours) != is_to_fire:
@@ -59,7 +59,7 @@ def test_each_alert_fires_in_its_cases_only(tmp_path: Path, evaluated_every: str
 
 
 def test_every_alert_has_a_case_that_fires_it() -> None:
-    """One of an hour, or one of days."""
+    """A case of an hour or of days."""
     found = {case.alert for case in cases()} | {course.alert for course in courses().values()}
     assert {rule["alert"] for group in groups_of(ALERTS) for rule in group["rules"]} == found
 

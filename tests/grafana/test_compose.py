@@ -1,4 +1,4 @@
-"""The compose file fits what it mounts: paths that exist, targets that are services, a configuration that promtool takes."""
+"""The compose file: mounted paths exist, targets are services, and promtool accepts the configuration."""
 
 import subprocess
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_grafana_finds_its_source_and_its_dashboards() -> None:
 
 
 def test_the_alerts_are_evaluated_once() -> None:
-    """By Prometheus, and not a second time by Grafana."""
+    """Prometheus evaluates them, not Grafana."""
     assert ROOT / "deploy" / "prometheus" / "rules" in mounts("prometheus").values()
     brought = [path for folder in mounts("grafana").values() for path in folder.rglob("*")]
     assert brought

@@ -1,4 +1,4 @@
-"""The dashboards keep the rules of practice: every panel says what it shows, in a unit, from the chosen data source."""
+"""The dashboards follow good practice: every panel has a description, a unit and the chosen data source."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_panel_says_what_it_shows() -> None:
 
 
 def test_a_query_follows_the_variables_and_makes_up_no_nought() -> None:
-    """Nothing collected must not look like nothing wrong."""
+    """Missing data must not look like a healthy state."""
     for name, _, target in targets():
         assert target["datasource"] == SOURCE, name
         # Tokens of pods, models and jobs are those of a cluster: they are not counted by card.

@@ -1,4 +1,4 @@
-"""What fires for cards that are fully busy and hang or are slow, and that nothing fires for healthy ones that look alike."""
+"""Alerts for fully busy cards that hang or are slow; none fires for similar healthy cards."""
 
 import re
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def node(name: str = "node1") -> Node:
 
 
 def one_node(course: Course, cards: tuple[int, ...] = tuple(ALL)) -> Nodes:
-    """A node that trains, and whose cards `cards` do this instead."""
+    """Return a node that trains, except that the given cards follow the course."""
     return (works(works(node(), always(TRAINS)), course, cards),)
 
 
@@ -108,7 +108,7 @@ def healthy() -> dict[str, Nodes]:
 
 
 def broken() -> dict[tuple[str, int], dict[str, Nodes]]:
-    """By the alert that fires, and how often."""
+    """Return the scenes by alert and number of firing alerts."""
     hot, brake = ("throttled", "hw_thermal", 'id="id3"'), ("throttled", "hw_power_brake")
     return {
         (HUNG, 1): {

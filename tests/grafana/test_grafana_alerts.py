@@ -1,4 +1,4 @@
-"""The alerts as Grafana provisions them: the same ones, escaped for its files."""
+"""The provisioned alerts of Grafana: the same alerts, escaped for its files."""
 
 import re
 import subprocess
@@ -51,7 +51,7 @@ def test_alerts_equal_those_of_prometheus() -> None:
 
 
 def test_nothing_in_a_rule_is_lost_by_grafanas_expansion() -> None:
-    """Grafana expands a dollar everywhere but in the model of a query."""
+    """Grafana expands dollar signs everywhere except in the model of a query."""
     for rule in grafanas():
         texts = [rule["title"], *rule["labels"].values(), *rule["annotations"].values()]
         assert all("$" not in text for text in texts), rule["title"]
@@ -73,7 +73,7 @@ def runbooks(text: str) -> list[dict[str, str]]:
 def test_a_runbook_is_a_link_where_the_setting_says_so(
     monkeypatch: pytest.MonkeyPatch, setting: str, key: str, page: str
 ) -> None:
-    """In Prometheus' rules, from which the Helm chart takes them, and in Grafana's; else it is the name of a section."""
+    """In the rules of Prometheus, which the Helm chart uses, and of Grafana. Otherwise it is the name of a section."""
     monkeypatch.setenv(RUNBOOKS_VARIABLE, setting)
     names = [alert.name for alert in OURS]
     assert runbooks(outputs.alert_rules()) == [{key: f"{page}#{name.lower()}"} for name in names]
@@ -113,7 +113,7 @@ def test_the_package_installs_the_page_of_the_runbooks() -> None:
 
 
 def test_every_recorded_series_is_used() -> None:
-    """By an alert, a dashboard, or another rule: an unused rule costs memory for nothing."""
+    """By an alert, a dashboard or another rule, because an unused rule wastes memory."""
     sources = {rule["alert"]: rule["expr"] for rule in alerts()}
     sources |= {rule.name: rule.expression for group in GROUPS for rule in group.rules}
     sources |= {path.name: path.read_text() for path in (ROOT / "grafana" / "dashboards").glob("*.json")}
@@ -123,7 +123,7 @@ def test_every_recorded_series_is_used() -> None:
 
 
 def test_a_rule_looks_back_days_only_at_what_is_recorded_every_ten_minutes() -> None:
-    """A day of every link of two thousand cards, as often as they are scraped, takes a minute to look through."""
+    """Evaluating a day of scrapes of every link of two thousand cards takes a minute."""
     found = {name for text in expressions() for name, _ in re.findall(r"([\w:]+)(?:\{[^}]*\})?\[(\d+)d\]", text)}
     assert found
     assert found <= RARELY

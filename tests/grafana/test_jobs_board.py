@@ -1,4 +1,4 @@
-"""What each query of the board of jobs answers for a fleet: rows and numbers, and sums that are the cards' own."""
+"""The answer of each query of the jobs dashboard for a fleet: rows, numbers and sums."""
 
 import json
 import re
@@ -93,7 +93,7 @@ def now() -> dict[Target, Rows]:
 
 
 def tokens() -> dict[Target, Rows]:
-    """What inference servers and training jobs make of their energy."""
+    """Return the expected rows of tokens per energy, for inference servers and training jobs."""
     recorded, found = tokens_and_energy(), dict[Target, Rows]()
 
     def series(name: str) -> dict[Key, float]:
@@ -155,7 +155,7 @@ def rows_of(samples: Sequence[Sample], labels: Sequence[str]) -> dict[Key, float
 
 
 def test_each_query_gives_its_rows_and_numbers(tmp_path: Path) -> None:
-    """And the rule keeps the whole cards of jobs."""
+    """The recording rule includes the jobs with whole cards."""
     targets = {
         (panel["title"], panel["type"], target["refId"]): target["expr"]
         for panel in panels_of(json.loads((ROOT / "grafana" / "dashboards" / "telemetry-jobs.json").read_text()))

@@ -18,7 +18,7 @@ LONG_HOURS = 48
 
 @dataclass(frozen=True)
 class Course:
-    """An alert, series in steps of five minutes, and after how many hours how many alerts fire."""
+    """An alert, series in steps of five minutes, and the number of firing alerts by hour."""
 
     alert: str
     firing: Mapping[float, int]

@@ -1,4 +1,4 @@
-"""Alerts of a node in maintenance are held back until the announced end, also while it is off; then they come."""
+"""Alerts of a node in maintenance are inhibited until the announced end, also while the node is off."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ DAY_MINUTES = 24 * 60
 
 
 def test_every_alert_of_a_node_is_held_back() -> None:
-    """Those of a whole fleet have no instance and go on."""
+    """Alerts of a whole fleet have no instance and are not inhibited."""
     alerts = [alert for group in ALERTS for alert in group.alerts]
     assert {alert.name for alert in alerts if alert.grafana_expression == alert.promql} == {"TelemetryAbsent"}
 

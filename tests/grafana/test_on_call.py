@@ -26,7 +26,7 @@ FLAPPING = then(1, " ".join(["0 0 1"] * (END // 3)))
 
 
 def with_another_card(node: Node, minute: int) -> Node:
-    """A card that was not there before, from that minute on."""
+    """Add a card that is new from that minute on."""
     for metric in ("accelerator_up", "accelerator_info"):
         name = node.found(metric, 'id="id2"')[0]
         node.series[name.replace('"id2"', '"id4"').replace('"2"', '"4"')] = f"_x{minute} 1x{END}"
@@ -34,7 +34,7 @@ def with_another_card(node: Node, minute: int) -> Node:
 
 
 def forgotten(node: Node) -> Node:
-    """A card that is lost, and that the operator has the daemon forget ten minutes later."""
+    """A card is lost, and an operator runs `telemetry forget` ten minutes later."""
     node.lost(3).reports(then(1, "0x9 stale"), "accelerator_up", 'id="id3"')
     node.reports("1x39 stale", "accelerator_info", 'id="id3"').reports(then(4, f"3x{END}"), "telemetry_pci_devices")
     for name in node.found("devices_expected"):
@@ -57,14 +57,14 @@ def replica(name: str) -> Node:
 
 
 def never_had(node: Node, card: int) -> Node:
-    """The card is on the bus, and no source ever listed it."""
+    """The card is on the bus, but no source ever reported it."""
     for name in node.found("accelerator_", f'id="id{card}"'):
         del node.series[name]
     return node
 
 
 def of_one_vendor(vendor: str) -> Node:
-    """A pod that reads the cards of one vendor, and sees the other vendor's on the bus."""
+    """Return a pod that reads the cards of one vendor, with cards of another vendor on the bus."""
     node = Node(target={"job": f"accelerators-{vendor}"})
     node.series = {
         name.replace('vendor="v"', f'vendor="{vendor}"'): values
@@ -78,7 +78,7 @@ def of_one_vendor(vendor: str) -> Node:
 
 
 def links_down() -> Node:
-    """A switch that all cards of the node are connected to."""
+    """All links of a switch to which all cards are connected go down."""
     return Node().reports(then(1, f"0x{END}"), "link_up")
 
 
@@ -89,7 +89,7 @@ def released() -> Node:
 
 
 def repartitioned() -> Node:
-    """Two partitions of a card go, and one comes."""
+    """Two partitions of a card are replaced by one."""
     node = Node()
     for name in node.found("accelerator_", 'id="id3"'):
         if name.startswith(("accelerator_up", "accelerator_memory_total")):
@@ -112,7 +112,7 @@ def lost_with_its_partitions() -> Node:
 
 
 def event(code: str, cards: Iterable[int] = (3,), node: Node | None = None, until: str = f"1x{END}") -> Node:
-    """An event of these cards at the turn, open until then."""
+    """These cards have an event at the turn, whose later values are `until`."""
     node = node or Node()
     for card in cards:
         (up,) = node.found("accelerator_up", f'id="id{card}"')
@@ -129,7 +129,7 @@ def off_the_bus(*cards: int) -> Node:
 
 
 def event_before_a_restart(code: str) -> Node:
-    """The event comes 20 minutes before the restart of the daemon, which remembers it."""
+    """The event comes 20 minutes before a restart of the daemon, which restores it."""
     node = Node().restarted()
     event(code, node=node)
     for name in node.found(f'code="{code}"'):

@@ -1,4 +1,4 @@
-"""Grafana's own alerting has no inhibition: its rules themselves fire once for one trouble of a card."""
+"""Grafana's alerting has no inhibition, so its rules must fire only once for each trouble of a card."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ HOT, CRITICAL, THROTTLED, PEERS = (
 
 
 def heated(degrees: str, throttled: str = f"0x{END}") -> Node:
-    """A card that is to slow down at 110 degrees, and switches itself off a little above."""
+    """A card with a slowdown limit of 110 degrees and a shutdown limit slightly above."""
     node = (
         Node()
         .reports(steady(110), "slowdown", 'id="id3"')
@@ -41,7 +41,7 @@ def with_wrong_data(code: str) -> Node:
 
 
 def scenes() -> dict[str, tuple[Node, dict[int, str]]]:
-    """Nodes, and the one alert of their card that fires at each of these minutes."""
+    """Return nodes, and the only alert of their card that fires at each of these minutes."""
     return {
         "a card falls off the bus": (fallen("xid_79"), dict.fromkeys((31, 33, 40, 62), EVENT)),
         "a card's memory holds wrong data": (with_wrong_data("xid_48"), dict.fromkeys((31, 33, 40, 62), EVENT)),
@@ -66,7 +66,7 @@ def scenes() -> dict[str, tuple[Node, dict[int, str]]]:
 
 
 def of_grafana() -> list[Group]:
-    """Grafana's rules in the words of Prometheus: one fires on every answer of its query."""
+    """Return Grafana's rules as rules of Prometheus, which fire for every result of the query."""
     return [
         {
             "name": group["name"],

@@ -1,4 +1,4 @@
-"""The answers of panels and sums, by promtool: rates of what is polled once a minute, sources that fail, cards with partitions."""
+"""Results of panels and sums by promtool: rates of slow polls, failing sources, cards with partitions."""
 
 import json
 import re
@@ -44,7 +44,7 @@ def ask(folder: Path, series: Series, answers: Mapping[str, float], at: str, rul
 
 
 def sent(target: Mapping[str, str]) -> str:
-    """A panel's query for all cards as Grafana sends it, over an hour: the window of rates is four of the least steps."""
+    """Return a panel's query for all cards as Grafana sends it for an hour; the rate window is four minimum steps."""
     least = re.fullmatch(r"([0-9]+)m", target.get("interval", ""))
     window = 4 * max(SCRAPED_EVERY, 60 * int(least[1]) if least else 0)
     text = target["expr"].replace("$__rate_interval", f"{window}s").replace("$__range", "1h")
@@ -52,7 +52,7 @@ def sent(target: Mapping[str, str]) -> str:
 
 
 def test_a_rate_of_what_is_polled_rarely_is_steady(tmp_path: Path) -> None:
-    """A steady ten a second from a slow poll: never zero, and never a third too high."""
+    """A constant rate of ten per second from a slow poll is never shown as zero or as a third too high."""
     stories = []
     moments = "[15m:7s]"  # hardly ever those of a scrape
     for title, (polled_every, metrics) in SLOW.items():
@@ -93,7 +93,7 @@ def test_a_source_that_fails_is_drawn_before_tools_that_are_not_installed(tmp_pa
 
 
 def test_a_partitioned_card_counts_once_in_averages(tmp_path: Path) -> None:
-    """Seven cards at work and one that is idle: with all its eight partitions it is still one card."""
+    """Seven busy cards and an idle card with eight partitions, which still counts once."""
     scopes = ("instance", "model", "fleet")
     averages = {scope: f"sum({scope}:accelerator_utilization_ratio:avg)" for scope in scopes}
     series = {}
@@ -116,7 +116,7 @@ def partition(number: int, busy: str) -> dict[str, str]:
 
 
 def test_a_partition_that_was_taken_away_is_not_unwatched(tmp_path: Path) -> None:
-    """Of two cards with a partition each the first is repartitioned, and the second's source is released."""
+    """Two cards have a partition each. The first is repartitioned; the source of the second is released."""
     series = {}
     for card, up in enumerate(("1x30", "1x20 stale")):
         whole = f'{NODE},vendor="v",device="{card}",id="i{card}",model="m"'
@@ -137,7 +137,7 @@ STARTED = f"process_start_time_seconds{{{NODE}}}"
 
 
 def test_a_mark_stands_where_something_happens(tmp_path: Path) -> None:
-    """Counted at each minute; Grafana makes one band of neighbours."""
+    """Annotations are counted at each minute; Grafana joins adjacent ones."""
     marks = {mark["name"]: mark for mark in boards()["telemetry-node"]["annotations"]["list"]}
     stories = []
     for why, (mark, series, marked) in {

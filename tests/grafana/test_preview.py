@@ -1,4 +1,4 @@
-"""The pictures of the dashboards: drawn from pinned packages, complete, small, and shown somewhere."""
+"""The pictures of the dashboards: pinned packages, all panel types, small files, and each is used."""
 
 import itertools
 import json
@@ -51,7 +51,7 @@ def test_every_dashboard_has_a_small_picture_that_is_shown() -> None:
 
 
 def test_the_simulated_fleet_tells_what_a_scrape_would() -> None:
-    """The first scrape of all nodes: metrics and labels of ours, with the labels of the target, at one time."""
+    """The first scrape of all nodes has the daemon's metrics and labels, the target's labels, and one timestamp."""
     history = script_module("preview_history")
     lines = history.history(1_800_000_000)
     scrape = list(itertools.takewhile(lambda line: line.endswith(" 1800000000\n"), lines))

@@ -1,4 +1,4 @@
-"""A query that asks for what is not there does not build."""
+"""A query for unknown metrics or labels does not build."""
 
 import pytest
 

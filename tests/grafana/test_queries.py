@@ -53,7 +53,7 @@ class Fleet:
         self.cards = cards
 
     def ask(self, expression: str, chosen: Mapping[str, str]) -> tuple[str, list[Any]]:
-        """A panel's query as Grafana sends it."""
+        """Run a panel's query as Grafana sends it."""
         text = expression.replace("$__rate_interval", "15s").replace("$__range", "1m").replace("$__interval", "1m")
         for name, value in chosen.items():
             text = text.replace(f'"${name}', json.dumps(value)[:-1])
@@ -61,7 +61,7 @@ class Fleet:
         return self.prometheus.query(text)
 
     def shows(self, panel: str) -> bool:
-        """Whether some query of the panel is answered; on a busy machine the scrapes of the last seconds may be late."""
+        """Return whether any query of the panel has an answer. On a busy machine the last scrapes may be late."""
         return comes_true(lambda: any(self.ask(text, ALL)[1] for text in PANELS[panel]), LATE_SECONDS)
 
 
@@ -85,7 +85,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 def test_every_panel_shows_something(fleet: Fleet) -> None:
-    """Of each panel some query is answered by simulated cards, or it stands in the table with its reason."""
+    """Each panel has a query with an answer for simulated cards, or is listed with a reason."""
     assert {name for name in PANELS.keys() - EMPTY.keys() if not fleet.shows(name)} == set()
     certain = {name for name, reason in EMPTY.items() if "chance" not in reason}
     assert not any(fleet.ask(text, ALL)[1] for name in certain for text in PANELS[name])

@@ -1,4 +1,4 @@
-"""The scores of stragglers: one card that is off stands out among few as among many, and alike cards do not."""
+"""Scores of stragglers: a deviating card stands out among few or many cards, and similar cards do not."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ def heat(celsius: Sequence[float], vendor: str = "nvidia") -> dict[str, str]:
 
 
 def test_deviation_scores_match_the_stories(tmp_path: Path) -> None:
-    """What queries answer after five minutes."""
+    """The queries are evaluated after five minutes."""
     stories = [
         (
             f"one of {peers + 1} cards is hot",

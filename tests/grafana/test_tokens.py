@@ -1,4 +1,4 @@
-"""Joules per token by hand: inference servers, pods that share cards, and jobs that count their steps."""
+"""Joules per token, compared with hand-calculated values: inference servers, pods that share cards, jobs with steps."""
 
 from collections.abc import Mapping
 from pathlib import Path

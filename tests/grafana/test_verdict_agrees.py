@@ -1,4 +1,4 @@
-"""The verdict of table, page and document agrees with the alerts: no alert of one card's present fires on one that is `ok`."""
+"""The verdict agrees with the alerts: no alert about a card's current state fires if its verdict is `ok`."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ NAMES = re.compile(r"\b[a-z]+[_:][a-z0-9_:]+\b")
 
 
 def whole(expression: str, inside: tuple[str, ...] = ()) -> str:
-    """The expression with those of recorded series in their places; some ask for their own past."""
+    """Return the expression with recorded series replaced by their expressions; some refer to their own past."""
 
     def filled(name: re.Match[str]) -> str:
         of_it = EXPRESSIONS.get(name[0])
@@ -68,7 +68,7 @@ def alerts_of(findings: Iterable[Finding]) -> set[str]:
 
 
 def series_of(node: Snapshot) -> Mapping[str, str]:
-    """The page of the node, scraped every minute; an event is on it from the moment on at which it came."""
+    """Return the series of a node that is scraped every minute; an event is exposed from its time on."""
     came = {
         (device.id, reading.label): max(0, MINUTES - round((WALL_TIME - reading.value) / 60))
         for device in node.devices

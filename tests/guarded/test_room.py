@@ -1,4 +1,4 @@
-"""The guarded room: whose folders it takes, what it reads, where it writes for the user."""
+"""The package `guarded`: accepted folders, files that it reads, and files that it writes for the user."""
 
 import contextlib
 import os

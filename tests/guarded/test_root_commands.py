@@ -1,4 +1,4 @@
-"""The service's user plants links, pipes and folders wherever it may write; root runs every command: nothing else is touched."""
+"""The service's user plants links, pipes and folders where it may write; no command run by root changes other files."""
 
 import json
 import os
@@ -74,7 +74,7 @@ class Node:
         devices_file.save(devices_file.path_in(str(self.folder / "state")), StoredDevices((LOST,)))
 
     def picture(self) -> dict[str, tuple[object, ...]]:
-        """All that there is outside: who owns it, who may do what with it, what it holds, when it was last changed."""
+        """Return owner, mode, content and modification time of everything outside."""
         found = {}
         for path in sorted([self.outside, *self.outside.rglob("*")]):
             status = path.lstat()
@@ -119,7 +119,7 @@ def in_locks_too(plant: Callable[[Path, Path], None]) -> Callable[[Node], None]:
 
 
 def folders_elsewhere(node: Node) -> None:
-    """The service's user owns the folder above, and puts a link in the place of the one that is written to."""
+    """The service's user owns the parent folder, and replaces the written folder by a link."""
     above = node.folder / "state" / "above"
     above.mkdir()
     os.chown(above, SERVICE, SERVICE)
@@ -188,7 +188,7 @@ def test_daemon_run_by_root_changes_no_other_files(node: Node, plant: Callable[[
 
 
 class AsItIs(Daemon):
-    """A daemon with the configuration that is there."""
+    """A daemon with the existing configuration."""
 
     def write_config(self, text: str) -> None:
         del text
@@ -219,7 +219,7 @@ while True:
 
 @contextmanager
 def swapping(folder: Path) -> Iterator[None]:
-    """The service's user exchanges its folder `own` and a link, over and over."""
+    """Exchange the service user's folder `own` and a link repeatedly."""
     program = SWAP.format(user=SERVICE, folder=str(folder))
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=clean_environment({})) as child:
         assert child.stdout is not None

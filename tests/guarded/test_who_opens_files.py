@@ -1,4 +1,4 @@
-"""Every place that opens, makes, moves or removes a file is in the guarded room, or in this list with its reason."""
+"""Every call that opens, creates, moves or removes a file is in the package `guarded`, or listed here with a reason."""
 
 import ast
 from collections import defaultdict
@@ -59,7 +59,7 @@ PLACES = {
 
 
 def calls(tree: ast.AST) -> Iterator[str]:
-    """The names of the calls that may touch a file, however they are reached."""
+    """Yield the names of the calls that may access a file, as function or method."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module in MODULES:
             yield from (alias.name for alias in node.names if alias.name in CALLS | {"replace"})
@@ -76,7 +76,7 @@ def calls(tree: ast.AST) -> Iterator[str]:
 
 
 def _is_module(function: ast.expr) -> bool:
-    """Whether it is a module's function: `list.remove` and `dict.copy` are no files."""
+    """Return whether the function is a module's. `list.remove` and `dict.copy` access no files."""
     return isinstance(function, ast.Attribute) and getattr(function.value, "id", "") in MODULES
 
 
@@ -93,5 +93,5 @@ def found() -> dict[str, set[str]]:
 
 
 def test_files_are_opened_by_guarded_modules_or_listed_functions() -> None:
-    """New code opens files through telemetry_daemon.guarded, or says here why no user can plant anything in the path."""
+    """New code opens files through telemetry_daemon.guarded, or states here why no user can change the path."""
     assert found() == {name: set(reasons) for name, reasons in PLACES.items()}

@@ -1,4 +1,4 @@
-"""The chart in the repository: its vendors, sources, tools and labels are the daemon's, and its values are documented."""
+"""The chart in the repository: vendors, sources, tools and labels match the daemon, and values are documented."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def refusals(values: dict[str, Any]) -> list[str]:
 
 
 def over_defaults(values: dict[str, Any], defaults: dict[str, Any] = VALUES) -> dict[str, Any]:
-    """The values that the schema sees: a user's over the chart's, as Helm lays them."""
+    """Return the values that the schema checks: the user's values merged over the chart's, as by Helm."""
     merged = dict(defaults)
     for key, value in values.items():
         both_maps = isinstance(value, dict) and isinstance(merged.get(key), dict)

@@ -1,4 +1,4 @@
-"""The real daemon and a hook: the daemon learns of a job at once, also if it does not run as root."""
+"""The real daemon and a hook: the daemon reads a job at once, also if it does not run as root."""
 
 import json
 import os

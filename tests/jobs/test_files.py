@@ -1,4 +1,4 @@
-"""What becomes of a job's file: a prolog that comes twice, an epilog that comes late, twice or never, a job that is queued again."""
+"""Job files after repeated prologs, after late, repeated or missing epilogs, and for requeued jobs."""
 
 import json
 import os

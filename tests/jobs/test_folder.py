@@ -1,4 +1,4 @@
-"""The folder of job files: a job is read at once although no hook reaches the daemon, and one that ended meanwhile has a record."""
+"""The folder of job files: jobs are read at once even if no hook reaches the daemon; short jobs have a record."""
 
 import os
 from pathlib import Path

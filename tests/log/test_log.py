@@ -1,4 +1,4 @@
-"""What logging writes, and that nothing about standard error can stop, break or flood the process."""
+"""Log lines, and that no state of standard error can stop, break or flood the process."""
 
 import fcntl
 import json
@@ -28,7 +28,7 @@ def _logging_as_before():
 
 
 class Pipe:
-    """A pipe whose writing end stands for standard error."""
+    """A pipe whose writing end replaces standard error."""
 
     def __init__(self):
         self.reading, self.writing = os.pipe()
@@ -256,7 +256,7 @@ def test_standard_error_is_where_lines_go():
 
 
 def test_a_process_without_standard_error_writes_into_none_of_its_files(tmp_path):
-    """It was started with descriptor 2 closed, and a file of its own has that number by now."""
+    """The process was started with descriptor 2 closed, and has since opened a file with this number."""
     code = (
         "os.dup2(os.open(os.environ['OWN_FILE'], os.O_WRONLY | os.O_CREAT), 2)\n"
         "setup('info', 'text')\nlogger.error('lost')\nos.write(2, b'own data')"

@@ -303,7 +303,7 @@ def test_two_recordings_cannot_be_compared() -> None:
 
 
 def test_stand_in_differs_from_all_identities() -> None:
-    """Some uuids are all zeros but for one digit, of which there are nine."""
+    """Some uuids are all zeros except one digit, for which only nine stand-ins exist."""
     uuids = [f"00000000-0000-0000-0000-00000000000{number}" for number in (7, 8)]
     for key in range(40):
         output = Output(text="\n".join(uuids))
@@ -371,7 +371,7 @@ def test_planted_identity_is_found_after_any_text() -> None:
 @few_or_all
 @each_folder
 def test_what_is_planted_in_every_line_is_masked_and_the_readings_stay(folder: str, chosen: Selection) -> None:
-    """A sample that is always the same; `make fuzz` plants everything everywhere."""
+    """Uses a fixed sample; `make fuzz` plants all identities everywhere."""
     for number, file in chosen(FILES[folder]):
         parsers, start = _parsers(folder), number * 37 % len(PLANTS)
         parser, plants = parsers[number % len(parsers)], (*PLANTS[start:], *PLANTS[:start])

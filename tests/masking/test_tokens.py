@@ -1,4 +1,4 @@
-"""Tokens, secrets and words: what a masked text hides, in linear time and however often it is read."""
+"""Tokens, secrets and words that masking hides, in linear time."""
 
 import re
 import sys

@@ -52,7 +52,7 @@ def reported(
 
 @dataclass
 class Node:
-    """Merges report after report, and keeps the state between them as the daemon does."""
+    """Merges reports one after another, and keeps the state between them like the daemon."""
 
     state: MergeState = field(default_factory=MergeState)
     merged: MergedNode | None = None

@@ -1,4 +1,4 @@
-"""A report within its bounds is accepted; a larger one is cut to the bounds, with a problem that says so."""
+"""A report within its limits is accepted; a larger report is cut to the limits, with a problem."""
 
 from dataclasses import replace
 
@@ -102,7 +102,7 @@ def test_each_long_text_is_cut(position: int) -> None:
 
 
 def test_most_seen_devices_are_kept_if_there_are_too_many() -> None:
-    """The honest card is last in the list, after hundreds that were never seen before."""
+    """The known cards are last in the list, after hundreds of new ones."""
     honest = cards(2)
     identities = [Identity(card.uuid or "", "amd", "0", "", uuid=card.uuid, polls=1 << 9) for card in honest]
     report = Report(

@@ -1,4 +1,4 @@
-"""A garbled line adds no card: a new identity in place of a known device is accepted once it was reported twice."""
+"""A garbled line adds no card: a new identity in place of a known device is accepted at its second report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WATTS = {"power_watts": 5.0}
 
 
 class Lists:
-    """A node with one tool, which reports one list after another."""
+    """A node with a single tool, which reports one list after another."""
 
     def __init__(self, state: MergeState | None = None) -> None:
         self.node = Node(state or MergeState())
@@ -116,7 +116,7 @@ def test_readings_of_other_sources_are_kept_for_a_doubted_card() -> None:
 
 
 def test_a_garbled_inventory_does_not_blind_the_fast_polls_beside_it() -> None:
-    """The uuid comes every five minutes, numbers every two seconds: they stay the known card's."""
+    """Uuids come every five minutes, numbers every two seconds: the numbers still belong to the known card."""
     node = Node()
 
     def inventory(*devices: Device, taken: float):
@@ -148,7 +148,7 @@ def test_a_tool_that_invents_a_uuid_at_each_poll_publishes_none() -> None:
 
 
 def test_a_card_in_a_new_slot_is_shown_at_once() -> None:
-    """Hot-plugged, also if the tool counts by address and gives the new card another card's number."""
+    """A hot-plugged card, also if the tool numbers by address and the new card gets another card's number."""
     lists = after_both()
     assert len(ups(lists.see(FIRST, SECOND, card(2, uuid=UUID2, bus_id=BUS2)))) == 3
     lists = Lists()
@@ -207,7 +207,7 @@ def test_returning_card_does_not_change_a_lost_card_elsewhere() -> None:
 
 
 def test_partitions_come_and_go_at_once() -> None:
-    """A new layout gives other uuids to the same positions."""
+    """A new layout has different uuids at the same positions."""
     lists = Lists()
 
     def parts(*uuids: str) -> list[Device]:
@@ -255,7 +255,7 @@ def garble(device: Device, how: str, number: int) -> Device:
     st.integers(min_value=0, max_value=8),
 )
 def test_next_complete_list_undoes_any_bad_list(lists: list[tuple[str, ...]], start: int) -> None:
-    """Bad lists alternate with whole ones; lines may be missing, and the daemon restarts once."""
+    """Bad lists alternate with complete ones. Lines may be missing, and the daemon restarts once."""
     tool = Lists()
     for _ in range(3):
         tool.see(*CARDS)

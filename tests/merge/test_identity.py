@@ -94,7 +94,6 @@ def test_identity_survives_a_restart():
 
 
 def test_second_device_with_the_same_identity_is_left_out():
-    """A second device that cannot be distinguished from the first is omitted and reported."""
     merged = Node().see(reported("tool", [(card(0), {}), (card(0), {})]))
     assert ids(merged) == ["nvidia:0"]
     assert [source for source, _ in merged.problems] == ["tool"]
@@ -107,7 +106,7 @@ def test_device_is_the_rank_by_bus_address_where_no_source_has_an_index():
 
 @pytest.mark.parametrize(("first", "second"), [("33:00.0", BUS0), (BUS0, "33:00.0")])
 def test_an_address_without_its_domain_is_the_same_devices(first, second):
-    """The source that prints domains may come later, or fail while one without them continues."""
+    """The source that prints domains may start later, or fail while a source without domains continues."""
     node = Node()
     before = node.see(reported("tool", [(card(0, bus_id=first), {})]))
     after = node.see(reported("tool", [(card(0, bus_id=second), {})], taken=1.0))

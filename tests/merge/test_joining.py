@@ -80,7 +80,7 @@ def test_failed_inventory_changes_no_known_device(who, space):
 
 
 def test_renumbered_devices_wait_for_their_identities():
-    """Card 0 of three is lost: number 0 is the former number 1, and no card may get its readings."""
+    """Card 0 of three is lost: index 0 is the former index 1, and no card may get its readings."""
     buses = [f"0000:{n}a:00.0" for n in range(3)]
     sysfs = reported("sysfs", [(card(None, bus_id=bus), {"power_watts": 100.0}) for bus in buses], form="data")
     node = Node()
@@ -103,7 +103,7 @@ def test_renumbered_devices_wait_for_their_identities():
 
 @pytest.mark.parametrize("between", [(0.9,), ()], ids=["one left", "none left"])
 def test_numbers_are_not_trusted_after_a_shorter_list(between):
-    """A list with fewer cards came between: the numbers may belong to other cards than before."""
+    """After a list with fewer cards, the indices may belong to other cards than before."""
     who = [card(n, uuid=uuid) for n, uuid in enumerate((UUID0, UUID1))]
     node = Node()
     node.see(_numbered(0.1, 0.2), _identities(*who))
@@ -120,7 +120,7 @@ def test_numbers_are_not_trusted_after_a_shorter_list(between):
 
 
 def test_no_card_is_lost_while_numbers_are_ambiguous():
-    """The only source has other numbers than before: which card is missing is unknown until it reports identities."""
+    """The indices of the only source changed: the lost card is unknown until the source reports identities."""
     who = [card(n, uuid=uuid) for n, uuid in enumerate((UUID0, UUID1))]
     node = Node()
     node.see(_numbered(0.1, 0.2), _identities(*who))

@@ -1,4 +1,4 @@
-"""Who has which share of each card: claims held against the processes that are there."""
+"""The owners' shares of each card: claims compared with running processes."""
 
 import random
 from dataclasses import replace
@@ -319,7 +319,7 @@ def test_mps_server_has_no_owner():
 
 
 def test_two_claims_of_one_owner_on_an_instance_are_one():
-    """Each is known by the other's key, so that their sources contradict each other."""
+    """Each has the key of the other owner, so their sources contradict each other."""
     whole = card(0)
     part = instance(1, whole, "2g.20gb", process(1), process(2))
     claims = (claimed("kubelet", pod("a"), keys=("container:c",)), claimed("slurm", job("1"), keys=("slurm:1",)))

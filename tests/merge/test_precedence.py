@@ -1,4 +1,4 @@
-"""Which reading counts when several sources or polls have one, and what is derived from them."""
+"""The choice between readings of several sources or polls, and derived readings."""
 
 from dataclasses import replace
 
@@ -76,13 +76,13 @@ def only(merged):
     ],
 )
 def test_number_and_cheap_source_win(reports, expected):
-    """The cheap source first, a number before an absence."""
+    """The cheaper source wins, but a number wins over an absence."""
     reading = next(r for r in only(Node().see(*reports)).readings if r.metric == "power_watts")
     assert (reading.value, reading.source) == expected
 
 
 def test_polls_that_take_turns_keep_their_arrangement():
-    """What merge reuses must not change with the age of reports: rearranging eight cards takes 4 ms."""
+    """The reused arrangement must not depend on the age of reports: rearranging eight cards takes 4 ms."""
 
     state, before, shown, arrangements = MergeState(), None, (None,) * 3, []
     for number in range(32):
@@ -108,7 +108,7 @@ def test_polls_that_take_turns_keep_their_arrangement():
 
 @pytest.mark.parametrize("newer", [0, 1])
 def test_the_newest_list_of_processes_counts(newer):
-    """Polls that take turns keep their arrangement, but an older list of processes must not win."""
+    """The arrangement does not depend on the age of reports, but an older list of processes must not win."""
     listing = report("s", {}, poll="list", taken=4.0)
     polls = [
         report("s", {}, poll=f"p{at}", taken=float(at == newer), processes=(Process(0, at, "a"),), lists_devices=False)
@@ -157,7 +157,7 @@ def test_a_counter_keeps_its_source():
 
 
 def test_counter_waits_for_all_sources():
-    """After a restart the card is known at once, and a tool may answer before the driver's files do."""
+    """After a restart a card is known at once, and a tool may answer before the driver files are read."""
     node = Node()
     cheap = report("sysfs", {"energy_joules_total": 1000.0}, form="data")
     tool = report("tool", {"energy_joules_total": 5.0}, form="text")

@@ -74,7 +74,7 @@ def test_lost_over_a_restart_and_forgotten_after_a_week():
 
 
 def test_a_partition_that_goes_while_its_parent_stays_is_removed():
-    """Repartitioning is no loss: the series end at once, with an event."""
+    """Repartitioning is no loss: the series of the partition end at once, with an event."""
     node = Node()
     whole = card(0, uuid="GPU-aaaa-1111", bus_id=BUS0)
     part = card(None, uuid="MIG-bbbb-2222", bus_id=BUS0, partition="1", parent=0)
@@ -96,7 +96,7 @@ def test_a_card_that_returns_without_its_partitions():
 
 
 def test_card_that_does_not_answer_is_down():
-    """A listed card whose tool says that it does not answer is up 0, without readings."""
+    """A listed card that does not answer its tool has `up` 0 and no readings."""
     merged = Node().see(reported("tool", [(card(0, bus_id=BUS0, up=False), {"power_watts": 5.0})]))
     assert [(device.up, device.readings) for device in merged.devices] == [(False, ())]
 
@@ -118,7 +118,7 @@ def test_no_card_is_lost_before_the_first_inventory():
 
 
 def test_list_of_indices_loses_no_device_known_by_address():
-    """After a start the owners of the numbers are unknown, so the list makes no device lost."""
+    """After a start it is unknown to which cards the indices belong, so the list loses no device."""
     node = restarted_after(both())
     assert (ups(node.see(numbered(), pending=["nvidia"])), node.merged.events) == ({}, ())
     merged = node.see(numbered())
@@ -166,7 +166,7 @@ def chips(*facts):
     ],
 )
 def test_chips_with_one_address_are_distinguished(pair):
-    """On the 310P Duo npu-smi prints one address for both chips; the remaining one is not taken for the lost one."""
+    """On the 310P Duo npu-smi prints one address for both chips; the remaining chip must not replace the lost one."""
     node, times = Node(), count()
 
     def up_after(*listed):

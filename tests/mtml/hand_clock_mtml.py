@@ -1,4 +1,4 @@
-"""The reader `mtml` with a clock that a file tells: what the tests' worker loads."""
+"""The reader `mtml` with a clock read from a file, for workers of tests."""
 
 import os
 from pathlib import Path

@@ -27,7 +27,7 @@ def fake(tmp_path: Path) -> FakeMtml:
 
 @pytest.fixture
 def ask(fake: FakeMtml) -> Iterator[Callable[[str], Capture]]:
-    """What one poll gets, through one worker."""
+    """Return a function that reads one poll, always through the same worker."""
     worker = Worker("mtml", {"mtml": TARGET}, environment={**fake.environment})
     reader = WorkerReader("mtml", worker)
     yield lambda tier="fast": reader.read(POLLS[tier], Targets())
@@ -35,7 +35,7 @@ def ask(fake: FakeMtml) -> Iterator[Callable[[str], Capture]]:
 
 
 def value(report: Report, metric: str, label: str = "", device: int = 0) -> Value | None:
-    """One reading of a report, None where there is none."""
+    """Return a reading of a report, or None."""
     found = [
         item.value for item in report.readings if (item.device, item.metric, item.label) == (device, metric, label)
     ]

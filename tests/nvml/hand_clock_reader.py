@@ -1,4 +1,4 @@
-"""The reader `nvml` with a test's clock: the seconds in the file that HAND_CLOCK names."""
+"""The reader `nvml` with a clock of the test: the seconds in the file named by HAND_CLOCK."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What commands show of a node with NVIDIA GPUs."""
+"""Output of commands on a node with NVIDIA GPUs."""
 
 import json
 from pathlib import Path

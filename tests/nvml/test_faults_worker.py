@@ -1,4 +1,4 @@
-"""Faults of NVML through the real worker and the parser: what is served during and after each."""
+"""Faults of NVML through the real worker and the parser: the report during and after each."""
 
 from pathlib import Path
 
@@ -219,7 +219,7 @@ def test_the_pauses_between_initialisations_grow_to_a_minute(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("code", "reason"), [(1, "driver_gone"), (9, "driver_gone"), (18, "library_mismatch")])
 def test_a_library_that_ends_is_initialised_again(bench: Bench, code: int, reason: str) -> None:
-    """At once if it lived for a while; repeated failures are delayed."""
+    """At once if it worked for a while; after repeated failures with a delay."""
     bench.report()
     bench.move(61)
     bench.fake.fail("nvmlDeviceGetPerformanceState", code, 0, times=1)
@@ -329,7 +329,7 @@ def test_worker_blocked_in_the_kernel_is_stuck_and_not_replaced(fake: FakeNvml) 
 
 @pytest.mark.parametrize("faults", [60, pytest.param(1000, marks=pytest.mark.long)])
 def test_many_faults_leave_no_thread_and_no_descriptor(tmp_path: Path, faults: int) -> None:
-    """In one process: errors of calls, of GPUs and of the library, each followed by its repair."""
+    """Errors of calls, GPUs and the library in one process, each followed by its repair."""
     fake = FakeNvml(tmp_path, "a100")
     calls = (UTILIZATION, "nvmlDeviceGetTemperature", "nvmlDeviceGetFieldValues", "nvmlDeviceGetMemoryInfo_v2")
     codes = (3, 4, 6, 10, 13, 14, 21, 25, 26, 27, 999, GPU_IS_LOST, RESET_REQUIRED)
@@ -354,7 +354,7 @@ def test_many_faults_leave_no_thread_and_no_descriptor(tmp_path: Path, faults: i
 
 
 def test_a_worker_that_ends_lets_go_of_the_library(fake: FakeNvml) -> None:
-    """It has a fifth of a second, which on a busy machine is not always enough."""
+    """The worker has 0.2 s for this, which may be too short on a busy machine."""
     with reading_in_worker(fake) as bench:
 
         def ends() -> bool:

@@ -78,7 +78,7 @@ def test_a_field_for_which_the_whole_call_is_refused_is_left_out(bench: Bench) -
 
 
 def test_a_driver_that_refuses_every_call_for_fields_is_asked_again_after_ten_minutes(bench: Bench) -> None:
-    """And not field by field at every poll."""
+    """Until then fields are not read one by one at every poll."""
     bench.fake.fail("nvmlDeviceGetFieldValues", 2, 0)
     bench.gpu()
     assert "nvmlDeviceGetFieldValues" not in bench.made("fast")
@@ -89,7 +89,7 @@ def test_a_driver_that_refuses_every_call_for_fields_is_asked_again_after_ten_mi
 
 
 def test_links_that_do_not_exist_are_asked_once(tmp_path: Path) -> None:
-    """Without the fields, by the older calls; some drivers call that an invalid argument."""
+    """Without the fields the older calls are used; for missing links some drivers return an invalid argument."""
     fake = FakeNvml(tmp_path, "a100", driver="450.80.02")
     fake.fail("nvmlDeviceGetNvLinkErrorCounter", 2, 0)
     with reading(fake) as bench:
@@ -133,7 +133,7 @@ def test_everything_is_asked_again_after_an_initialisation(bench: Bench) -> None
 
 
 def test_exchanged_handles_are_noticed_at_the_next_slow_poll(tmp_path: Path) -> None:
-    """From some time on each GPU's handle answers as the other: a minute later all readings are of the right GPU."""
+    """The handles of two GPUs are exchanged: a minute later all readings belong to the right GPU."""
     fake = FakeNvml(tmp_path, load_profile("h100").with_gpus(2))
     with reading(fake) as bench:
         settled(bench)

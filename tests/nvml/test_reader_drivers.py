@@ -56,7 +56,7 @@ def test_the_throttle_counters_have_the_drivers_own_numbers(
     "driver", ["450.80.02", "470.57.02", "515.65.01", "525.60.13", "535.183.06", "550.54.15", "560.35.03"]
 )
 def test_an_a100_gives_the_same_under_every_driver(driver: str, tmp_path: Path) -> None:
-    """By older calls if needed: memory, temperature, reasons, power, limits, links."""
+    """Older calls replace missing ones: memory, temperature, throttle reasons, power, limits, links."""
     with reading(FakeNvml(tmp_path, "a100", driver=driver)) as bench:
         fast, slow, links, processes = (bench.report(tier) for tier in ("fast", "slow", "links", "processes"))
     assert value(fast, "memory_total_bytes") == 80 * 2.0**30
@@ -106,7 +106,7 @@ def test_card_without_average_power_has_instantaneous_power(bench: Bench) -> Non
 
 
 def test_used_memory_does_not_switch_to_include_reserved_memory(bench: Bench) -> None:
-    """The older call counts reserved memory as used: a number that jumps for one poll is worse than none."""
+    """The older call counts reserved memory as used. A value that jumps for one poll is worse than an absence."""
     before = value(bench.report(), "memory_used_bytes")
     bench.fake.fail("nvmlDeviceGetMemoryInfo_v2", UNKNOWN, 0, times=1)
     found = [value(bench.report(), "memory_used_bytes") for _ in range(2)]
@@ -174,7 +174,7 @@ def test_a_counter_that_is_all_ones_is_implausible(bench: Bench) -> None:
 
 @pytest.mark.parametrize("driver", ["560.35.03", "580.105.08"])
 def test_temperature_with_all_bits_set_is_absent_in_both_calls(tmp_path: Path, driver: str) -> None:
-    """The newer call has a signed number, which is -1 then."""
+    """The newer call returns a signed number, here -1."""
     fake = FakeNvml(tmp_path, "a100", driver=driver)
     fake.set_answer(0, "nvmlDeviceGetTemperature.0", 2**32 - 1)
     fake.field(0, 82, -1, kind="int")
@@ -256,7 +256,7 @@ def test_fastest_fan_is_shown(tmp_path: Path) -> None:
 def test_unsupported_fan_speed_is_asked_once(
     tmp_path: Path, driver: str, module: Callable[[ModuleType], ModuleType]
 ) -> None:
-    """A driver, or a wheel, without the call."""
+    """The driver, or the wheel, does not have the call."""
     fake = FakeNvml(tmp_path, "wsl", driver=driver)
     with reading(fake, module) as bench:
         reports = [bench.report("slow") for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Xid events come by a thread of their own, once each; a driver that only fails is not called in a loop."""
+"""Xid events come from a separate thread, once each; a driver that always fails is not called in a loop."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ WAIT = "nvmlEventSetWait_v2"
 
 
 def seen_by_the_reader(bench: Bench, waits_before: int, events: int) -> bool:
-    """Return whether the reader's thread has received so many events; each event ends one wait."""
+    """Return whether the reader's thread has received this many events; each event ends a wait."""
     return comes_true(lambda: bench.fake.calls(WAIT) > waits_before + events)
 
 
@@ -75,7 +75,7 @@ def test_a_wait_that_fails_at_once_is_put_off(bench: Bench, monkeypatch: pytest.
 
 
 def test_events_before_an_initialisation_are_reported_after_it(bench: Bench) -> None:
-    """An Xid is often the reason for it."""
+    """An Xid is often the reason for the initialisation."""
     bench.report()
     waits = bench.fake.calls(WAIT)
     bench.fake.xid(2, 119)

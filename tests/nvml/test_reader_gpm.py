@@ -22,7 +22,7 @@ def gpm(bench: Bench, *, after: float = 2.0) -> list[object]:
 
 
 def test_first_poll_covers_the_time_since_the_initialisation(bench: Bench) -> None:
-    """It waits a tenth of a second: a snapshot has no second poll."""
+    """The first poll waits 0.1 s for a second sample, because a snapshot has no second poll."""
     report = bench.report("gpm")
     assert [value(report, metric) for metric in METRICS] == [0.914, 0.4725, 0.63, 0.555]
     assert [value(report, "sm_active_ratio", device=gpu) for gpu in range(8)] == [0.914] * 8

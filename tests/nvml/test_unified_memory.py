@@ -1,4 +1,4 @@
-"""GPUs that use the host's memory (GB10, Jetson): it is never shown as memory of their own, on any surface."""
+"""GPUs that use the host's memory (GB10, Jetson): no output shows it as GPU memory."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_all_outputs_report_unified_memory(tmp_path: Path, profile: str, process
 
 
 def test_gpu_memory_reported_by_the_driver_is_ignored(tmp_path: Path) -> None:
-    """As some drivers do: 8128 MiB of 128 GiB."""
+    """Some drivers report 8128 MiB of 128 GiB."""
     fake = FakeNvml(tmp_path, "gb10")
     fake.memory(0, total=8128 << 20, used=1 << 30)
     (device,) = json.loads(shown(fake, "json"))["devices"]

@@ -8,7 +8,7 @@ import pytest
 
 
 def test_ctypes_util_is_the_real_one_for_others(tmp_path: Path) -> None:
-    """Also for pynvml, should a version of it call the function."""
+    """Other users of the function, such as a future pynvml, get the real one."""
     program = (
         "import sys\n"
         "from telemetry_daemon.readers.nvml.library import lazy_ctypes_util\n"

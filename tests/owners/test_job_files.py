@@ -1,4 +1,4 @@
-"""From the answers of the jobs reader to the devices of merged cards."""
+"""Answers of the jobs reader become owners of merged cards."""
 
 import pytest
 

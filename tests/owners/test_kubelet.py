@@ -1,4 +1,4 @@
-"""The kubelet's answer, the log folders and the cgroups become claims with owner, names and life."""
+"""The kubelet's answer, log folders and cgroups become claims with owner, names and whether the pod is alive."""
 
 from typing import Any
 

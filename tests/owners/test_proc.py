@@ -1,4 +1,4 @@
-"""Processes on cards, from /proc: tasks, and what they hold of a card according to their open files."""
+"""Processes on cards, from /proc: tasks, and their memory on a card according to their open files."""
 
 import pytest
 from hypothesis import given

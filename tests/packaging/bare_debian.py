@@ -1,7 +1,7 @@
-"""README's first two commands in a fresh clone, on a Debian that has what README asks for and nothing more.
+"""The first two commands of README in a fresh clone, on a Debian with only the packages that README requires.
 
-`make test-bare` runs it, as root, who unpacks the Debian; the commands are run by a user who may install nothing. pip gets
-packages in there as it does here.
+`make test-bare` runs it as root, who unpacks the Debian; an unprivileged user runs the commands. pip has the same settings
+there as on this machine.
 """
 
 import os
@@ -56,7 +56,7 @@ pytestmark = [pytest.mark.needs("root", "debootstrap", "unshare"), pytest.mark.t
 
 
 def unpacked(suite: str) -> Path:
-    """Return the unpacked Debian of that name, which is kept between runs."""
+    """Return the folder of the unpacked Debian release, which is kept between runs."""
     tree, done = TREES / suite, TREES / f"{suite}.done"
     if not done.exists():
         shutil.rmtree(tree, ignore_errors=True)  # there is none before the first time

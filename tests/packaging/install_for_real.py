@@ -1,6 +1,6 @@
-"""What users install, installed for real: bundle, checkout, pipx. `make test-install` runs it; it wants a package index.
+"""Real installations: bundle, checkout, pipx. `make test-install` runs it; it needs a package index.
 
-The offline bundle is installed where there is no network at all, with every Python of this machine that it has wheels for.
+The offline bundle is installed without any network, with every Python of this machine for which it has wheels.
 """
 
 import os

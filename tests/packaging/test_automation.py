@@ -126,7 +126,7 @@ def test_each_dependency_is_pinned_once_and_within_its_range(python: str) -> Non
 
 @pytest.mark.needs("make")
 def test_the_long_tests_are_all_run() -> None:
-    """Pytest does not find files of their names by itself."""
+    """Pytest does not collect files with these names by itself."""
     line = ["make", "--no-print-directory", "-n", "test-long"]
     commands = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     files = {word for word in commands.partition(" -m pytest ")[2].split() if word.startswith("tests/")}

@@ -1,4 +1,4 @@
-"""The Containerfile, read as an engine reads it: pinned, without root or shell, with all parts of a wheel."""
+"""The Containerfile, parsed like an engine does: pinned images, no root, no shell, all parts of a wheel."""
 
 import json
 import re

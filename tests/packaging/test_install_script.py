@@ -1,4 +1,4 @@
-"""install.sh on a folder that stands for a node: install, remove, repeat, upgrade, and what it refuses."""
+"""install.sh on a folder in place of a node: install, remove, repeat, upgrade, and refusals."""
 
 import os
 import re
@@ -172,7 +172,7 @@ def served(folder: Path, web_config: str, path: str) -> Iterator[str]:
     ],
 )
 def test_the_scrape_after_an_installation(tmp_path: Path, web_config: str, path: str, expected: list[str]) -> None:
-    """However the page is guarded, the installation reports that it is served."""
+    """The installation reports that the page is served, whatever its access rules."""
     with served(tmp_path, web_config, path) as address:
         done = scrape(address, path)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""The levels of the tests: which tests run, which are left out and named, and what fails the run."""
+"""The levels of the tests: tests that run, skipped tests that are reported, and failures of the run."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A release is built from a whole commit that the changelog names, and the same commit gives the same bytes."""
+"""A release is built from a commit whose version is in the changelog, and the same commit gives the same bytes."""
 
 import subprocess
 import sys

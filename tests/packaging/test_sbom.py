@@ -1,4 +1,4 @@
-"""The bill of materials names all that the wheel needs; an audit that failed is not reported as a clean one."""
+"""The bill of materials lists all dependencies of the wheel; a failed audit is not reported as a success."""
 
 import base64
 import hashlib

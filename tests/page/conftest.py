@@ -1,4 +1,4 @@
-"""What the tests of the page share: one Chromium, and nodes that answer it."""
+"""Fixtures of the page's tests: one Chromium, and nodes."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ def tab(browser: Browser) -> Iterator[Tab]:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
-    """The address of the page of a simulated node, by its cards: `16xnvidia`; a node once started serves all tests."""
+    """Return a function from cards such as `16xnvidia` to the page's address; a started node serves all tests."""
     started: dict[str, Daemon] = {}
     with contextlib.ExitStack() as running:
 

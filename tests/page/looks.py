@@ -1,4 +1,4 @@
-"""How a page looks and reads, measured in the browser: what is cut, what overlaps, what axe-core finds."""
+"""Layout and accessibility, measured in the browser: cut and overlapping elements, findings of axe-core."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ _KEPT = ROOT / "build" / "axe"
 
 
 def faults(tab: Tab) -> dict[str, list[str]]:
-    """What is wrong with the layout, by kind; empty where nothing is."""
+    """Return the faults of the layout by kind; empty if there is none."""
     found = {kind: tab.evaluate(f"{_LOOKS}.{kind}()")[:10] for kind in ("sideways", "cut", "overlapping")}
     return {kind: messages for kind, messages in found.items() if messages}
 

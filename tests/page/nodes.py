@@ -1,4 +1,4 @@
-"""Nodes whose page is looked at: their cards say what a test says, and their daemon keeps its port over restarts."""
+"""Nodes for tests of the page: a test sets the cards' readings, and the daemon keeps its port over restarts."""
 
 import json
 import os
@@ -22,7 +22,7 @@ staged_node.main()
 
 @dataclass
 class Node:
-    """A staged node; `stage` is what its stage contains besides its cards, as kits/staged_node.py has it."""
+    """A staged node; `stage` is the content of its stage besides the cards, see kits/staged_node.py."""
 
     folder: Path
     cards: str
@@ -35,14 +35,14 @@ class Node:
         return f"http://127.0.0.1:{self.port}/"
 
     def say(self, **stage: object) -> None:
-        """Let the cards say so from the next poll on."""
+        """Change the stage from the next poll on."""
         self.stage |= stage
         new = self.folder / "stage.new"
         new.write_text(json.dumps({"cards": self.cards, **self.stage}))
         new.replace(self.folder / "stage.json")
 
     def daemon(self, *, upgraded: bool = False) -> Daemon:
-        """Its daemon, not started yet; also as one of another version."""
+        """Return the node's daemon, not started yet; `upgraded` gives it another version."""
         self.say()
         program = ("-c", _OTHER_VERSION) if upgraded else ("-m", "kits.staged_node")
         return Daemon(

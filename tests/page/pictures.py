@@ -1,4 +1,4 @@
-"""Draws the page's pictures in docs/images, of simulated nodes with a lost and a hot card: `make page-pictures`."""
+"""Draw the page's pictures in docs/images, of simulated nodes with a lost and a hot card: `make page-pictures`."""
 
 import base64
 import struct
@@ -65,7 +65,7 @@ _COLOURS = """async (png) => {
 
 
 def smaller(tab: Tab, png: bytes) -> bytes:
-    """The picture with at most 256 colours, packed as well as it can be."""
+    """Return the picture with at most 256 colours and maximal compression."""
     found = tab.evaluate(f"({_COLOURS})({base64.b64encode(png).decode()!r})")
     width, height, pixels = found["width"], found["height"], base64.b64decode(found["pixels"])
     rows = b"".join(b"\0" + pixels[row * width : (row + 1) * width] for row in range(height))
@@ -96,7 +96,7 @@ def draw(tab: Tab, picture: Picture, folder: Path) -> bytes:
 
 
 def main() -> int:
-    """Draw all; 1 when one is too large to be committed."""
+    """Draw all pictures; return 1 if one is too large to be committed."""
     large = 0
     for picture in PICTURES:
         with tempfile.TemporaryDirectory() as folder, chromium("--hide-scrollbars") as browser, browser.tab() as tab:

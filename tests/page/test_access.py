@@ -1,4 +1,4 @@
-"""The page for everybody: by the keyboard alone, with colours of one's own, without motion, read aloud."""
+"""Accessibility of the page: keyboard only, forced colours, reduced motion, screen readers."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ def opened(tab: Tab, url: str) -> View:
 
 
 def step_to(tab: Tab, condition: str) -> None:
-    """Press Tab until the element in focus is as wanted, seeing on the way where one is."""
+    """Press Tab until the focused element meets the condition; check that the focus is always visible."""
     for _ in range(MAX_STEPS):
         tab.press("Tab")
         if tab.evaluate(f"{IN_FOCUS} !== document.body"):
@@ -119,7 +119,7 @@ def test_values_that_change_move_no_focus_and_are_not_all_read_aloud(tab: Tab, d
 
 
 def test_forced_colours_are_kept(tab: Tab, demo: Demo) -> None:
-    """Where the person's colours replace the page's, states still differ visibly, and what has the focus is seen."""
+    """If the user's colours replace those of the page, states still differ and the focus is visible."""
     tab.prefer(forced_colors="active")
     view = opened(tab, demo(FEW))
     assert barriers(tab) == []

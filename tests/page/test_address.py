@@ -1,4 +1,4 @@
-"""What somebody chose is in the address: it survives a reload, goes back and forward, and can be sent to a colleague."""
+"""The address contains the selected view: it survives a reload, supports back and forward, and can be shared."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Every fault that a card can show, planted once: the page says what the JSON document says, and of none of them `ok`."""
+"""Every fault that a card can show: the page has the condition of the JSON document, and never `ok`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,7 +43,7 @@ COOL: Readings = [("temperature_celsius", "core", 55), ("power_watts", "", 300),
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
-    """A node with a card for each fault, one with an Xid, one that gets lost, and one that is well."""
+    """Return a node with a card for each fault, a card with an Xid, a card that gets lost, and a healthy one."""
     node = Node(tmp_path, f"{len(FAULTS) + 3}xnvidia")
     readings = []
     for card, faulty in enumerate([*FAULTS.values(), (), (), ()]):

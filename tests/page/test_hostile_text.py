@@ -1,4 +1,4 @@
-"""What tools say is shown as text, however it is meant: no element, no script, no mirrored line, no burst layout."""
+"""Hostile texts of tools are shown as text: no element, no script, no mirrored line, no broken layout."""
 
 from collections.abc import Sequence
 from pathlib import Path

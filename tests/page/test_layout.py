@@ -1,4 +1,4 @@
-"""The page on a phone, a laptop and a wall, with and without scripts: nothing is cut or overlaps; what it weighs and costs."""
+"""The page on a phone, a laptop and a wall, with and without scripts: no cut or overlapping elements; size and cost."""
 
 import time
 from collections.abc import Callable

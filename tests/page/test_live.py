@@ -1,4 +1,4 @@
-"""The page while the daemon runs, after it went in any way, and when it is back."""
+"""The page while the daemon runs, after it stopped in any way, and when it is back."""
 
 import contextlib
 import re
@@ -31,7 +31,7 @@ def view(tab: Tab) -> View:
 
 
 def opened(view: View, node: Node) -> None:
-    """Open the node's page, and mark the document, so that another in its place is found out."""
+    """Open the node's page, and mark the document, so that a reload is noticed."""
     view.tab.open(node.url)
     view.await_live()
     view.tab.evaluate("window.first = true")

@@ -1,4 +1,4 @@
-"""Who has each card: on its tile, in the table, in the filter, and in a card's own view; without a script as well."""
+"""The owners of cards: on tiles, in the table, in the filter, and in a card's view; also without scripts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The page below a path of a proxy, through TLS with a password, and when all streams are taken."""
+"""The page below a path of a proxy, through TLS with a password, and when all streams are in use."""
 
 import contextlib
 import http.client
@@ -22,7 +22,7 @@ SMALL = "2xnvidia"
 
 
 class Proxy(BaseHTTPRequestHandler):
-    """Hands what is asked for below /nodes/a/ on to the daemon, piece by piece."""
+    """Forwards requests below /nodes/a/ to the daemon, piece by piece."""
 
     protocol_version = "HTTP/1.0"
     behind = ""
@@ -47,7 +47,7 @@ class Proxy(BaseHTTPRequestHandler):
             self.wfile.flush()
 
     def log_message(self, *_: object) -> None:
-        """Nothing: the test looks at the page."""
+        """Log nothing: the test checks the page."""
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def proxied(demo: Callable[[str], str]) -> Iterator[str]:
 
 
 def goes_on(tab: Tab, url: str) -> None:
-    """The page is fed, a card's view works, and each link leads somewhere."""
+    """Check that the page gets data, a card's view works, and each link has a target."""
     view = View(tab)
     tab.open(url)
     view.await_live()
@@ -97,7 +97,7 @@ def test_page_works_with_tls_and_a_password(tab: Tab, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_more_pages_than_streams(tab: Tab, tmp_path: Path) -> None:
-    """Who comes when all streams are taken sees values that change all the same, and none that pass for newer than they are."""
+    """Without a free stream the page still updates its values, and does not show them as newer than they are."""
     with Daemon(tmp_path, arguments=("--demo", SMALL)) as daemon:
         port = int(daemon.address.rpartition(":")[2])
         streams = [stream(port) for _ in range(STREAMS)]

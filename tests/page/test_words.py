@@ -1,4 +1,4 @@
-"""The page's script writes numbers as everything else does: as human.py has it."""
+"""The page's script formats numbers like human.py."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""What a person sees on the page, found by what its elements are marked with."""
+"""The visible content of the page, found by the marks of its elements."""
 
 import json
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class View:
         return list(dict.fromkeys(ids))
 
     def conditions(self) -> dict[str, tuple[str, str]]:
-        """The word of each device that has one in sight, and how grave it is shown."""
+        """Return the visible condition of each device, and the severity of its style."""
         found = self.tab.evaluate(
             f"{_SHOWN}.map(e => [e.dataset.device, e.querySelector('.state')]).filter(([, state]) => state)"
             ".map(([id, state]) => [id, state.innerText.trim(), state.className])"
@@ -49,7 +49,7 @@ class View:
         return self.tab.text("#card:not([hidden])").strip()
 
     def banner(self) -> str:
-        """What the page says while the daemon does not answer; empty while it does."""
+        """Return the banner of the page while the daemon does not answer; otherwise ""."""
         return self.tab.text("#banner:not([hidden])").strip()
 
     def is_stale(self) -> bool:

@@ -1,9 +1,9 @@
-"""Short texts, and what a source's parser reads in each of them: the tables in `short/`, one for each source.
+"""Short texts, and the expected report of each: the tables in `short/`, one for each source.
 
-A blank line ends a case. `= ` says what the cases from there on show, `| ` stands before a line of the text, `! ` before one of
-standard error, and `> ` before what is read. `# ` and JSON begin an output of which more is known: its exit status, its poll.
-With `"capture"` its text is that of our own capture, with `new` in place of `old` (and nothing behind it where it `ends`); what
-is read is then what is added to (`+`) or missing from (`-`) that which is read in the capture, unless it is a failure.
+A blank line ends a case. `= ` describes the following cases, `| ` marks a line of the text, `! ` a line of standard error,
+and `> ` a line of the expected report. `# ` and JSON begin an output with more facts, such as exit status and poll. With
+`"capture"` the text is that of a capture, with `new` in place of `old` (and cut behind it if `ends` is set); the expected
+lines are then those added to (`+`) or missing from (`-`) the report of the capture, unless the outcome is a failure.
 """
 
 import json
@@ -39,7 +39,7 @@ def _block_now(parser: Parser, lines: list[str]) -> list[str]:
 
 
 def _capture(parser: Parser, lines: list[str]) -> tuple[Capture, Capture | None]:
-    """Return the capture of a case, and our own capture that it was made from."""
+    """Return the capture of a case, and the capture from which it was made."""
     poll, base, outputs = parser.polls[0], None, list[dict[str, Any]]()
     for sign, text in ((line[:2], line[2:]) for line in lines):
         if sign == "# ":

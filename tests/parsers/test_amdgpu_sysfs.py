@@ -1,4 +1,4 @@
-"""The drivers' files of whole nodes: what is read, what is ignored, and what an unreadable file means."""
+"""Driver files of complete nodes: files that are read, ignored, or unreadable."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Our `dataclass` behaves as the standard library's, and makes no class twice."""
+"""The project's `dataclass` behaves like the standard library's, and creates no class twice."""
 
 import copy
 import dataclasses

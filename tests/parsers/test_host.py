@@ -1,4 +1,4 @@
-"""The host's values are foreign data: a value that is not such a number is absent, and costs nothing else."""
+"""The host's values are foreign data: an invalid value is absent and does not affect the others."""
 
 import pytest
 

@@ -25,7 +25,7 @@ def report_on(text: str) -> Report:
 
 
 def asked(poll: str, card: str, text: str) -> Report:
-    """Return the report on what a card answered, as the reader passes it on."""
+    """Return the report on the output for one card."""
     output = Output(f"npu-smi info -t {poll} -i {card}", card, text, status=0)
     return NPU_SMI.parse(Capture("npu-smi", poll, POLLS[poll].request, (output,)))
 

@@ -1,4 +1,4 @@
-"""What each tool is asked, which reasons its error texts become, and which metrics its targets give."""
+"""Command lines of tools, reasons of their error texts, and metrics of their targets."""
 
 from dataclasses import replace
 

@@ -204,7 +204,7 @@ def test_prefix_changes_no_report_of_a_damaged_card(prefix: str, old: str, new: 
 
 
 def test_card_name_below_a_rule_is_not_a_prefix() -> None:
-    """A section of rocm-smi that was cut behind two equal lines."""
+    """A section of rocm-smi that was cut after two equal lines."""
     power = "Average Graphics Package Power (W)"
     rows = [f"GPU[{card}]\t\t: {power}: {watts}\n" for card, watts in ((2, 3.0), (1, 4.0), (0, 5.0), (0, 5.0))]
     text = f"{'=' * 30} Power Consumption {'=' * 30}\n{''.join(rows)}"

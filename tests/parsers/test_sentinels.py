@@ -75,7 +75,7 @@ def test_a_sentinel_is_no_number_of_any_metric() -> None:
     ],
 )
 def test_below_freezing_point_only_where_a_device_is_trusted_to_mean_it(vendor, celsius, expected):
-    """Ascend's edge devices work outdoors; their tool prints -1 for an unknown value, too."""
+    """Ascend's edge devices work outdoors, but their tool prints -1 for unknown values, too."""
     assert reading(0, "temperature_celsius", celsius, "core", vendor=vendor).value == expected
 
 

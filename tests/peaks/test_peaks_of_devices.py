@@ -13,7 +13,7 @@ GIB = 2.0**30
 
 
 def peaks_of(device, label="bf16"):
-    """FLOP/s, FLOPs in a cycle, and bytes in a second of a device."""
+    """Return FLOP/s, FLOPs per cycle, and bytes per second of a device."""
     values = {(reading.metric, reading.label): reading.value for reading in device.readings}
     return values.get((FLOPS, label)), values.get((FLOPS_PER_CYCLE, label)), values.get((MEMORY, ""))
 

@@ -26,7 +26,7 @@ PACKAGE = EXAMPLE / "src/telemetry_example"
 
 @pytest.fixture
 def loaded(site: distributions.Site) -> Iterator[ParserSet]:
-    """Install the example as an installer does."""
+    """Install and load the example like an installer."""
     shutil.copytree(PACKAGE, site.folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
     groups = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]["entry-points"]
     entries = {f"{group}/{name}": target for group, names in groups.items() for name, target in names.items()}
@@ -38,7 +38,7 @@ def loaded(site: distributions.Site) -> Iterator[ParserSet]:
 
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put the invented vendor's library where the loader finds it."""
+    """Build the vendor's library in a folder of the loader's search path."""
     source, name = HERE / "fake_acme.c", "libacme.so.1"
     flags = ("-shared", "-fPIC")
     folder = compiled("acme", [source], flags, lambda folder: cc(*flags, "-o", folder / name, source))

@@ -181,7 +181,7 @@ def test_closed_worker_starts_no_process(worker: Worker, launcher: CountingLaunc
 
 
 def test_deadline_kills_a_worker_and_its_children(tmp_path: Path) -> None:
-    """A worker with a child that both ignore the end of the pipe and SIGTERM."""
+    """Worker and child both ignore the end of the pipe and SIGTERM."""
     pids = tmp_path / "pids"
     launcher = CountingLauncher(workers.shell(f"trap '' TERM; sleep 3600 & echo $$ $! > {pids}; sleep 3600; wait"))
     for seconds in (0.5, 5.0, 50.0):  # until the machine was quick enough to start it

@@ -174,7 +174,7 @@ def test_closed_reader_ends_the_process_only(worker: Worker, launcher: CountingL
 
 
 def test_ending_worker_closes_its_library(tmp_path: Path) -> None:
-    """It has a fifth of a second, which may be too short on a busy machine."""
+    """The worker has 0.2 s for this, which may be too short on a busy machine."""
     closed = tmp_path / "closed"
 
     def ends() -> bool:

@@ -62,7 +62,7 @@ def sums(found: Sequence[Kernel] | Sequence[Call]) -> str:
 
 
 def of_split(*splits: Split) -> str:
-    """Return the sum of splits without the parts that are unknown in all."""
+    """Format the sum of splits, without the parts that are unknown in all."""
     found = {field.name: [getattr(split, field.name) for split in splits] for field in fields(Split)}
     numbers = {name: [value for value in values if value is not None] for name, values in found.items()}
     kept = {name: sum(values) for name, values in numbers.items() if values}

@@ -1,4 +1,4 @@
-"""`telemetry profile` from outside: traces of our own, ranks, recordings, a Prometheus, and what goes wrong."""
+"""`telemetry profile` as a command: made-up traces, ranks, recordings, a Prometheus, and errors."""
 
 import contextlib
 import gzip

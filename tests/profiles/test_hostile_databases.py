@@ -1,4 +1,4 @@
-"""Databases that are made to block, mislead or harm their reader, and damaged databases."""
+"""Databases that try to block, mislead or harm their reader, and damaged databases."""
 
 import contextlib
 import gzip
@@ -256,7 +256,7 @@ def test_a_secret_in_any_other_text_is_shown_nowhere(tmp_path: Path, name: str) 
 
 
 def _is_free(cell: str) -> bool:
-    """Whether a text is no key, by which rows find each other."""
+    """Return whether a text is no key that joins rows."""
     return cell not in ("10_9_8_7_77_170", "1", "GPU") and "message" not in cell
 
 

@@ -1,4 +1,4 @@
-"""Each cause of the verdict, with a trace that shows it and a trace that nearly does; steps by their launches; independent runs."""
+"""Each cause of the verdict, with a trace that shows it and one that nearly does; steps; independent runs."""
 
 import json
 from pathlib import Path

@@ -43,7 +43,7 @@ def measured(daemon: Daemon, seconds: float, times: int = 1) -> dict[str, float]
 
 @pytest.mark.parametrize("seconds", [1.0, 2.5])
 def test_energy_of_a_section_is_that_of_the_counter(daemon: Daemon, seconds: float) -> None:
-    """On a busy machine a section may not be exact; then another is tried."""
+    """On a busy machine a section may not be exact; the test then tries another one."""
     numbers = next(numbers for _ in range(30) if (numbers := measured(daemon, seconds))["exact"] == 1.0)
     assert numbers["energy_joules"] == pytest.approx(2 * WATTS * numbers["seconds"], rel=0.01)
 

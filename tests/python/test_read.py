@@ -1,4 +1,4 @@
-"""`read`, `watch`, `visible` and the collector: of a daemon, of tools, without either, and of another program."""
+"""`read`, `watch`, `visible` and the collector with a daemon, with tools, without either, and with another program."""
 
 import inspect
 import json

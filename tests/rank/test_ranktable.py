@@ -140,7 +140,7 @@ def series(text):
 
 
 def test_rank_37_is_a_card() -> None:
-    """By the physical id, which the tool reports, or else the index; rank and server are no facts of the device."""
+    """The card is found by its physical id if reported, else by index. Rank and server are no facts of the device."""
     text = page(npu(0), npu(1))
     assert not [word for word in ("server", "rank") if word in str(re.findall("accelerator_info{.*", text))]
     assert 'rank="37"' in series(page(replace(npu(0), facts=(("phy_id", "1"),))))[0]

@@ -1,4 +1,4 @@
-"""Tools that cannot be killed, or must not be: a second one never starts, and the node reports it."""
+"""Tools that cannot or must not be killed: no second process starts, and the node reports it."""
 
 import os
 import re

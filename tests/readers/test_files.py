@@ -1,4 +1,4 @@
-"""Reading files by pattern: the files of a tree like sysfs, and everything that must not be read."""
+"""Reading files by pattern: a tree like sysfs, and files that must not be read."""
 
 import base64
 import errno

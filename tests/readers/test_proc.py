@@ -53,7 +53,7 @@ def test_pid_dropped_from_the_list_may_be_reused(tree):
 
 
 def test_zombie_with_memory_held(tree):
-    """It keeps its owner while the driver lists it: stat works, the other files may be empty."""
+    """The process keeps its owner while the driver lists it: stat is readable, other files may be empty."""
     folder = tree.process(10, cgroup="0::/system.slice/slurmstepd.scope/job_7/step_0")
     reader = ProcReader(str(tree.root), environment=False)
     tasks(reader, 10)

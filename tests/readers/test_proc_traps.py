@@ -73,7 +73,7 @@ def test_cgroup_path(tree, name):
 
 
 def test_a_job_of_two_users_is_one_owner(tree):
-    """By sudo, or by srun --overlap of an administrator."""
+    """Possible with sudo, or with srun --overlap of an administrator."""
     for pid, uid in ((10, 1000), (11, 0)):
         tree.process(pid, uid=uid, cgroup=f"{SLURM}/job_7/step_0/user/task_0")
     found = read(tree, 10, 11)
@@ -101,7 +101,7 @@ def test_a_command_line_of_128_kb_with_control_characters_leaves_only_the_progra
 
 
 def test_a_program_that_rewrites_its_name_is_called_so(tmp_path):
-    """As setproctitle does."""
+    """For example with setproctitle."""
     ready = tmp_path / "ready"
     program = (
         "import ctypes, pathlib, sys; ctypes.CDLL(None).prctl(15, b'a) S 1 (\\n\\x1b[', 0, 0, 0);"
@@ -147,7 +147,7 @@ else:
 
 
 def test_process_of_another_namespace():
-    """A real one if the kernel allows it: the reader in it refuses."""
+    """A real namespace if the kernel allows it: the reader in it refuses to read."""
     done = subprocess.run(
         [sys.executable, "-c", IN_A_NAMESPACE],
         env=python_path(Path(__file__).parents[1]),

@@ -1,4 +1,4 @@
-"""Recordings of an invented tool, and what a player shows of them."""
+"""Recordings of an invented tool, and the temperatures that a player shows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -93,7 +93,7 @@ def test_more_errors_are_another_alarm_and_those_of_a_place_that_is_reported_lat
 
 @pytest.mark.parametrize(("fault", "cause"), [("uncorrected error", "uncorrected_errors"), ("alarm", "unhealthy")])
 def test_fault_first_reported_by_a_slow_poll_raises_no_alarm(fault: str, cause: str) -> None:
-    """After a start, a reload or a resume the fast poll comes first; the slow one may report what is weeks old."""
+    """After a start, a reload or a resume the fast poll comes first; the slow poll may report faults of weeks ago."""
     reads = FAULTS[fault].reads
     fast, slow = card({}, lacks=tuple(reads)), card(reads)
     assert Heard().sees(fast, slow) == []

@@ -1,4 +1,4 @@
-"""One file for a burst, six in an hour, six a day for the same fault; no card or source uses up others' files."""
+"""One file per burst, six per hour, six per day for the same fault; no card or source uses up the files of others."""
 
 from dataclasses import dataclass, field, replace
 

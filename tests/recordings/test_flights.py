@@ -47,7 +47,7 @@ def packed(*captures: Capture) -> Iterator[bytes]:
 
 
 def write_here(folder: Path, name: str, packed: Iterator[bytes], seconds: float = 60.0) -> str:
-    """Run the writer in this process; a process of its own would cost half a second."""
+    """Run the writer in this process; a separate process would take half a second."""
     members = list(packed)
     descriptor = os.memfd_create("captures")
     os.write(descriptor, b"".join(members))
@@ -141,7 +141,7 @@ def test_a_plugins_folder_that_is_gone_does_not_cost_the_file(tmp_path: Path) ->
 def test_a_tool_that_prints_much_costs_no_other_source_its_captures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each of its captures takes a second to mask, and it may take three tenths of the time; the newest are there."""
+    """Masking takes 1 s per capture of this tool, and it may use 0.3 of the time; its newest captures are kept."""
     now, mask_capture = [0.0], Mask.masked_capture
 
     def mask_slowly(self: Mask, given: Capture, report: Report | None) -> Capture:
@@ -179,7 +179,7 @@ def test_timeout_is_not_reported_as_a_disk_error(tmp_path: Path) -> None:
 
 
 def test_identities_planted_in_the_captures_of_every_vendor_are_in_no_file(tmp_path: Path) -> None:
-    """One after the other in the same ring, so that what one tells may stand in another's."""
+    """One after another in the same ring, so that an identity of one capture may be in another."""
     parsers = registered_parsers()
     insertions = itertools.cycle(INSERTIONS)
     found = [

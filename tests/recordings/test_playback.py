@@ -123,7 +123,7 @@ def test_playback_resumes_after_a_pause_at_any_speed(tmp_path: Path) -> None:
 def test_old_position_is_shown_until_the_new_one_is_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keeps_times: bool
 ) -> None:
-    """While the parser is busy at the new position; another seek does not wait for it."""
+    """The old position stays while the parser is busy at the new one; another seek does not wait."""
     goes_on, arrived = threading.Event(), threading.Event()
     goes_on.set()
 
@@ -186,7 +186,7 @@ def test_keys_change_the_speed_within_its_limits(tmp_path: Path) -> None:
 
 
 def test_every_capture_is_played_once_at_any_speed(tmp_path: Path) -> None:
-    """At a hundred times the speed, a look each second would see none of these events."""
+    """At 100 times the speed, a check every second would miss these events."""
     events = [capture(at / 10, "40 50 xid" if at % 10 == 5 else "40 50") for at in range(600)]
     with played(tmp_path, events, PlaybackOptions(speed=100.0, loops=False)) as it:
         assert comes_true(lambda: it.events() == 60.0)
@@ -275,7 +275,7 @@ def test_timeline_runs_at_its_speed_and_pauses() -> None:
 
 
 def test_slow_playback_shows_all_captures_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A parser that takes longer than its answers are apart, at that speed: the recording takes longer, and no reading is missing."""
+    """The parser needs longer than the time between captures: playback takes longer, but loses no reading."""
     slow = [capture(at, f"{40 + at} 50") for at in range(0, 40, 2)]
     seen: list[list[float | None]] = []
 

@@ -58,7 +58,7 @@ def test_each_capture_is_in_the_file_or_stream_at_once(tmp_path: Path) -> None:
 
 
 def test_a_second_recording_replaces_the_first_in_a_private_file(tmp_path: Path) -> None:
-    """Its stand-ins are others: together in one file, the same card would be two."""
+    """Its stand-ins differ: in one file, the same card would appear as two."""
     path = tmp_path / "recording.jsonl"
     path.write_text("")
     path.chmod(0o666)
@@ -89,7 +89,7 @@ def test_incomplete_line_is_removed(tmp_path: Path) -> None:
 
 
 def test_existing_content_of_a_passed_file_is_kept(tmp_path: Path) -> None:
-    """As with `record -o /dev/stdout >> mine.log` on a full disk."""
+    """For example `record -o /dev/stdout >> mine.log` on a full disk."""
     path, mine = tmp_path / "mine.log", b"mine\n" * 400
     path.write_bytes(mine)
     with (
@@ -255,7 +255,7 @@ def test_a_capture_is_written_once_for_all_and_not_at_all_without_listeners(monk
 
 
 def test_between_two_captures_nothing_is_lost_and_nothing_comes_twice() -> None:
-    """What is fetched first, and what is heard from then on, are all captures, each once."""
+    """The fetched captures and the captures received later are all captures, each once."""
     tap = CaptureFeed()
     kept: list[CaptureLine] = []
     received: list[CaptureLine] = []

@@ -179,7 +179,7 @@ def read_with_peak(path: Path) -> tuple[int, int, str]:
 
 
 def test_a_line_that_would_take_much_memory_is_not_decoded(tmp_path: Path) -> None:
-    """One of hundreds of MiB, which are packed to less than one, and those of millions of values."""
+    """Lines of hundreds of MiB that compress to less than one, and lines with millions of values."""
     values = [(b'"a":[[]', b",[]", b"]"), (b'"a":{"a":1', b',"b":{}', b"}"), (b'"a":[0', b",1e9", b"]")]
     paths = [tmp_path / f"{number}.gz" for number in range(4)]
     with gzip.open(paths[0], "wb", compresslevel=1) as file:

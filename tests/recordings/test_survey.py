@@ -1,4 +1,4 @@
-"""Positions of captures in a recording, whatever the clocks did; and times as people write them."""
+"""Positions of captures in a recording despite clock changes, and times as users write them."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_a_moment_outside_the_recording_is_refused_with_its_times(text: str) -> 
 
 
 def hours_off(*pairs: tuple[float, float]) -> Survey:
-    """Recorded every second for a minute; from these positions on the clock is ahead by so many hours."""
+    """Return a minute of captures, one per second; from these positions on the clock is ahead by the given hours."""
 
     def wall(position: float) -> float:
         return BEGUN + position + 3600.0 * next((hours for begin, hours in reversed(pairs) if position >= begin), 0.0)

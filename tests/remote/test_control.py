@@ -1,4 +1,4 @@
-"""The control socket: every line gets an answer or an end, and the next client is served."""
+"""The control socket: every line is answered or the connection is closed, and the next client is served."""
 
 import asyncio
 import json

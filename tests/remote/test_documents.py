@@ -1,4 +1,4 @@
-"""Another daemon's documents become its snapshot and history; any other content is one kind of error."""
+"""Documents of another daemon become its snapshot and history; other content raises one type of error."""
 
 import contextlib
 import json
@@ -36,7 +36,7 @@ def document(snapshot=WHOLE):
 
 
 def told_history():
-    """Return a history that was written and read again, and the original."""
+    """Return a history that was written and read back, and the original."""
     now = [1000.0]
     history = History(Clock(lambda: now[0], lambda: 1.7e9 + now[0], lambda: 0.0))
     for _ in range(4):
@@ -125,7 +125,7 @@ ANYTHING = st.recursive(
 
 @st.composite
 def broken(draw, whole):
-    """Return the document with another value at some position."""
+    """Draw the document with another value at some position."""
     broken_one = json.loads(json.dumps(whole))
     parent = broken_one
     while True:
@@ -138,7 +138,7 @@ def broken(draw, whole):
 
 
 def read(reader, given_document):
-    """Return what is read in the document; None if it is refused."""
+    """Return the result of the reader; None if it refuses the document."""
     with contextlib.suppress(DocumentError):  # any other error fails the test
         return reader(given_document)
     return None

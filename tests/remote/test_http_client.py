@@ -135,7 +135,7 @@ def test_missing_listener_is_reported(tmp_path):
 
 
 class Events:
-    """A stream of events that come when a test says so."""
+    """A stream whose events are sent by the test."""
 
     def __init__(self):
         self.waiting = []

@@ -1,4 +1,4 @@
-"""Simulated sources in fast motion: a clock that tests move, and readings as easy to look at as a dictionary."""
+"""Simulated sources in fast motion: a clock that tests move, and readings as dictionaries."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What `--demo` takes, and what it says to what it does not take."""
+"""The syntax of `--demo`, and its errors."""
 
 from __future__ import annotations
 

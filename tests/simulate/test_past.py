@@ -1,4 +1,4 @@
-"""The half hour behind a simulated node: what the daemon would have kept if it had run all the time."""
+"""The simulated last half hour of a node: the history that a running daemon would have kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WALL = 1.8e9
 
 @dataclass
 class Lived:
-    """A node after its past: the current snapshot and history, all captures, and each snapshot on the way."""
+    """A node after its simulated past: the current snapshot and history, all captures and snapshots."""
 
     snapshot: Snapshot
     past: Past

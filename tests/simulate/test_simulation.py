@@ -1,4 +1,4 @@
-"""The play of a simulated card: its readings hold together, over hours and through every fault."""
+"""The simulation of a card: its readings are consistent for hours and during every fault."""
 
 from __future__ import annotations
 

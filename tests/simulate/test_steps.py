@@ -1,4 +1,4 @@
-"""The owners and the steps of a demo: shown where they are switched on; and the steps follow the cards."""
+"""Owners and steps of a demo: shown if enabled, and consistent with the cards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every scraper gets the syntax that it asks for, and everybody else plain text."""
+"""Every scraper gets the syntax that it requests; other clients get plain text."""
 
 import pytest
 from hypothesis import given

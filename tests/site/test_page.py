@@ -1,4 +1,4 @@
-"""The page for people: everything that matters is on it, and nothing that a tool printed can take it over."""
+"""The page for people: it shows everything that matters, and texts of tools cannot break out of it."""
 
 import base64
 import gzip
@@ -31,7 +31,7 @@ ALLOWED = VOID | set(ELEMENTS.split())
 
 
 class Page(HTMLParser):
-    """Reads a page: its elements, texts, links; complains of what is left open."""
+    """Parses a page into elements, texts and links; fails on unclosed elements."""
 
     def __init__(self, text):
         super().__init__()

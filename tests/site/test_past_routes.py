@@ -1,4 +1,4 @@
-"""`/api/v1/history` and `/api/v1/snapshot?device=`: what was asked for and nothing else, or one line that says why not."""
+"""`/api/v1/history` and `/api/v1/snapshot?device=` return exactly the requested parts, or an error in one line."""
 
 import gzip
 import json
@@ -144,7 +144,7 @@ def test_query_selects_devices_metrics_and_slots(query, devices, metrics, slots,
 
 
 def test_follow_up_requests_get_each_slot_once():
-    """The wall clock is slewed meanwhile, by a little at a time."""
+    """Meanwhile the wall clock is slewed in small steps."""
     node = Node()
     document = node.past()
     end = kit.WALL_TIME + document["slots"] * SLOT_SECONDS
@@ -200,7 +200,7 @@ def test_invalid_query_is_refused_in_one_line(target, status, words):
 
 
 def test_snapshot_of_one_device_equals_its_part_of_the_whole():
-    """It is judged beside the others of its model: here a link that they have."""
+    """The device is compared with others of its model, which have a link that it lacks."""
     links = [kit.reading("link_up", 1.0, str(number)) for number in range(4)]
     cards = [kit.device(number, kit.reading("power_watts", 80.0), *links) for number in range(4)]
     broken = kit.device(4, kit.reading("power_watts", 80.0), *links[:2], kit.reading("link_up", 0.0, "2"))

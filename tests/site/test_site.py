@@ -1,4 +1,4 @@
-"""The site's answers: right, made once for each snapshot, whole when compressed."""
+"""The site's answers: correct, rendered once per snapshot, complete when compressed."""
 
 import gzip
 import json
@@ -30,7 +30,7 @@ PROCESS_TEXT = b"# HELP process_max_fds Most.\n# TYPE process_max_fds gauge\npro
 
 
 class Node:
-    """A node whose snapshot, readiness and process metrics a test sets; counts what the site asks for."""
+    """A node whose snapshot, readiness and process metrics a test sets; counts the site's requests for them."""
 
     def __init__(self, snapshot=None, **site):
         self.snapshot = kit.snapshot(kit.full_device(), sources=(kit.source(),)) if snapshot is None else snapshot

@@ -1,4 +1,4 @@
-"""Clients of the stream get what is new: the state, changed devices, the newest numbers, made once for all clients."""
+"""Clients of the stream get the state, changed devices and newest numbers, rendered once for all clients."""
 
 import json
 import math

@@ -51,7 +51,7 @@ class Life(FedNode):
 
 
 class Forgetful(Life):
-    """The same store, which keeps nothing between two steps."""
+    """The same store, which keeps no results between steps."""
 
     def __init__(self) -> None:
         with mock.patch.object(store_module, "StatusCache", _NoStatuses):
@@ -84,7 +84,7 @@ def _check_report(report: SourceReport, extra: Mapping[str, Metric], previous: C
 
 
 def compare(seed: int, count: int) -> None:
-    """Compare a life of so many steps with the same life without kept results."""
+    """Compare a life of this many steps with the same life without kept results."""
     kept, whole = Life(), Forgetful()
     for number, step in enumerate(steps(seed, count)):
         for kept_output, recomputed in zip(kept.after(step), whole.after(step), strict=True):

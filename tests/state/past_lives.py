@@ -125,7 +125,7 @@ def _short(number: float) -> float:
 
 
 def live(seed: int, count: int, *, is_scraped: bool) -> None:
-    """Run a life of so many attempts, with a check now and then."""
+    """Run a life of this many attempts, with occasional checks."""
     life = PastLife(seed, is_scraped=is_scraped)
     for number, step in enumerate(steps(seed, count)):
         life.play(step)

@@ -1,4 +1,4 @@
-"""Our own counters: every rule by example, and against a plain reference integral."""
+"""The daemon's own counters: every rule by example, and compared with a plain reference integral."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -190,7 +190,7 @@ def test_integral_equals_the_reference(steps):
 
 
 class Heard:
-    """A watch that keeps the codes of its events."""
+    """A watch that records the codes of its events."""
 
     def __init__(self) -> None:
         self.codes: list[str] = []
@@ -199,7 +199,7 @@ class Heard:
         self.codes.append(event.code)
 
     def update(self, devices: Sequence[MergedDevice], health_by_poll: Mapping[tuple[str, str], Health]) -> None:
-        """What is known is of no interest here."""
+        """Ignore the known devices."""
 
 
 LASTING, XID = Event(0, "error_1", is_ongoing=True), Event(0, "xid_31")

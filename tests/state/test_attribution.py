@@ -1,4 +1,4 @@
-"""The owners of merged devices from poll to poll: what stays, what is counted, what becomes known later."""
+"""The owners of merged devices from poll to poll: claims that stay, counts, and facts that are reported later."""
 
 from dataclasses import replace
 

@@ -41,7 +41,7 @@ HONEST = Report(devices=(CARD,), readings=(Reading(0, "power_watts", 81.0),))
 
 @dataclass(frozen=True)
 class Evil:
-    """The parts of one report; `n` counts the reports, so that each has new names."""
+    """The parts of a bad report; `n` is the number of the report, so that each has new names."""
 
     devices: int = 0
     words: int = 0
@@ -113,7 +113,7 @@ class Node(FedNode):
         return self.ingest(source, None, poll, PollResult("failed", "timeout", "x" * 9000))
 
     def live_through(self, evil: Evil) -> AcceptedAttempt:
-        """Poll the honest source as ever, and ingest the other source's next report."""
+        """Poll the honest source, then ingest the next report of the other source."""
         self.now += evil.seconds
         self.evil_reports += 1
         self.put("honest", HONEST)

@@ -24,7 +24,7 @@ NOON = 1_800_000_000.0
 
 
 def drawn(joules: float, device: MergedDevice = CARD, errors: float = 0.0) -> MergedDevice:
-    """Return the card after it has drawn so much energy since its driver's start."""
+    """Return the card with this energy counter, which starts at 0 with its driver."""
     readings = (
         MergedReading("energy_joules_total", "", joules, "nvml"),
         MergedReading("ecc_uncorrected_total", "dram", errors, "nvml"),
@@ -50,7 +50,7 @@ class Node:
         return self
 
     def start(self) -> None:
-        """Start the daemon with its memory."""
+        """Start the daemon with its saved state."""
         machine = MachineState(self.boot, lambda bus_id: self.binding if bus_id == CARD.bus_id else 0)
         self.accumulator = Accumulator(Events(machine, load(path_in(str(self.folder))).events))
         self.see(self.card)
@@ -61,7 +61,7 @@ class Node:
         self.start()
 
     def see(self, card: MergedDevice, *codes: str) -> Node:
-        """Ingest the card once, with the events that came meanwhile."""
+        """Ingest the card once, with new events."""
         self.card = card
         self.accumulator.integrate([card])
         self.accumulator.events.add_report(POLL, [card.id], [Event(0, code) for code in codes], NOON)

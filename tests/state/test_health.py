@@ -1,4 +1,4 @@
-"""From captures and reports to states: the table of outcomes and states."""
+"""The states of sources, from captures and reports: the table of outcomes and states."""
 
 import pytest
 
@@ -69,7 +69,7 @@ def test_last_success_survives_failures():
 
 
 def status(*results, now=101.0):
-    """Return the status of a source with an inventory, a fast and a slow poll that ended so."""
+    """Return the status of a source whose inventory, fast and slow poll had these results."""
     polls = [
         Poll("inventory", REQUEST, tier="inventory", interval=300.0),
         Poll("readings", REQUEST, interval=15.0, lists_devices=False),

@@ -1,4 +1,4 @@
-"""The last half hour: each slot has what was seen in it, or the reason why it has nothing."""
+"""The last half hour: each slot has the numbers seen in it, or the reason of the gap."""
 
 import math
 from dataclasses import replace

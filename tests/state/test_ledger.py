@@ -1,4 +1,4 @@
-"""What each owner had of the cards: every rule of the ledger by example; all shares add up to the machine's total."""
+"""The owners' use of cards: every rule of the ledger by example; all shares add up to the machine's total."""
 
 import gc
 import math
@@ -18,7 +18,7 @@ from telemetry_parsers.past import PastEvent
 
 
 def after(seconds, *owners):
-    """Return a node whose card these owners have had for so long."""
+    """Return a node whose card these owners have had for this time."""
     node = Node()
     node.gives(*owners)
     node.runs(seconds)

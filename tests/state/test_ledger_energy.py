@@ -23,7 +23,7 @@ def run_counted(node: Node, seconds: float, watts: float, start: float = 0.0) ->
 
 
 def warm(node: Node, start: float = 0.0) -> float:
-    """Let the counter grow, which proves that it is a counter; return it."""
+    """Let the counter grow until the ledger accepts it as a counter; return its value."""
     node.more = {COUNTER: start}
     node.poll()
     return run_counted(node, 4.0, node.power, start)
@@ -82,7 +82,7 @@ def test_rarely_growing_counter_is_used() -> None:
 
 
 def test_rarely_read_counter_is_used() -> None:
-    """The power shows at once that a card is busy, the counter after a minute."""
+    """The power shows at once that a card is busy; the counter is read once a minute."""
     node, counted = Node(), 0.0
     for minute, watts in enumerate((50.0, 50.0, 50.0, 700.0, 700.0)):
         node.power = watts
@@ -148,7 +148,7 @@ OWNERS = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(50, 700)), min_
 @given(OWNERS, st.integers(0, 9), st.sampled_from([0.0, 1.0]))
 @settings(max_examples=20)
 def test_each_owner_has_its_part_of_the_counter(changes: list[tuple[str, int]], phase: int, lag: float) -> None:
-    """Owners change every 7 seconds; the counter is read once more when that is seen, at once or a second later."""
+    """Owners change every 7 seconds; the change triggers a reading of the counter, at once or a second later."""
     node, joules, expected = Node(), 0.0, {"nobody": 0.0}
     starts = {30 + 7 * number: change for number, change in enumerate(changes)}
     watts, holder = 100, "nobody"

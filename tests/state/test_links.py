@@ -27,7 +27,7 @@ class Node:
         self.card = MergedDevice("nvidia", 0, "GPU-a", "0", "H100")
 
     def see(self, *answers: Mapping[str, Value], is_new: bool = True) -> Node:
-        """Ingest the card with these links, one answer after the other."""
+        """Ingest the card with these links, one answer after another."""
         for links in answers:
             self.now += 10.0 * is_new
             readings = [MergedReading("link_up", label, value, "nvml", self.now) for label, value in links.items()]

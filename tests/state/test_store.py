@@ -1,4 +1,4 @@
-"""The store: what is known at each time, for how long, and which list of a source decides about presence."""
+"""The store: known devices and readings over time, and which list of a source decides about presence."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The Debian package under a real systemd, from installation to purge: one line per check, then the sum."""
+"""The Debian package under a real systemd, from installation to purge: a line per check, then the totals."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def next_release(package: Path, folder: Path) -> Path:
 
 
 def prepare(package: Path, folder: Path) -> None:
-    """Put into the machine: two releases of the package, a card's tool, the probe."""
+    """Put two releases of the package, a card's tool and the probe into the machine."""
     shutil.copy(package, folder / "package.deb")
     next_release(package, folder)
     shutil.copy(CARD, folder / "card.txt")
@@ -144,7 +144,7 @@ def status(machine: Machine) -> str:
 
 
 def check_installation(machine: Machine, checks: Checks) -> None:
-    """Check the way from nothing to a scrape."""
+    """Check the installation, from an empty machine to a scrape."""
     machine.shell(f"ln -s {GIFTS}/ixsmi /usr/local/bin/ixsmi")
     # Nodes as drivers make them: NVIDIA's and DRM's numbers are fixed, the other is no accelerator.
     machine.shell("mknod -m 666 /dev/nvidia0 c 195 0; mkdir -p /dev/dri; mknod -m 666 /dev/dri/renderD128 c 226 128")
@@ -339,7 +339,7 @@ def run(package: Path, trees: Path, suite: str) -> int:
 
 
 def main(run: Callable[..., int], arguments: list[str], packages: int = 1) -> int:
-    """Run the checks on these packages, on this machine's Debian or on the one named behind them."""
+    """Run the checks on the packages named in the arguments, on the named Debian release or on this machine's."""
     missing = [tool for tool in NEEDED if shutil.which(tool) is None]
     if missing or os.geteuid() != 0:
         wanted = ", ".join([*missing, *(["root"] if os.geteuid() != 0 else [])])

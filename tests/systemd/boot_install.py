@@ -37,7 +37,7 @@ def check_image(machine: Machine, checks: Checks) -> None:
 
 
 def check_installation(machine: Machine, checks: Checks) -> None:
-    """Check the way from nothing to a scrape, and the second run."""
+    """Check the installation, from an empty machine to a scrape, and a second run."""
     labeller = "/usr/local/sbin/restorecon"
     machine.shell(f"printf '#!/bin/sh\\necho \"$@\" > /srv/labelled' > {labeller}; chmod 755 {labeller}")
     with checks.check("the bundle installs without a network, and says what it found"):

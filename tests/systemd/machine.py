@@ -23,7 +23,7 @@ class MachineError(Exception):
 
 
 def tree(folder: Path, suite: str) -> Path:
-    """Return the unpacked Debian of that name, which is kept in the folder."""
+    """Return the unpacked Debian release, which is kept in the folder."""
     made = folder / suite
     if not (made / "usr/bin/curl").exists() or not (folder / f"{suite}.done").exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ class Machine:
 
 @contextmanager
 def booted(folder: Path, suite: str, prepare: Callable[[Path], None]) -> Iterator[Machine]:
-    """Boot a machine of that Debian, with the files that `prepare` puts into its folder of gifts."""
+    """Boot a machine of that Debian release, with the files that `prepare` puts into its folder `gifts`."""
     root = tree(folder, suite)
     with tempfile.TemporaryDirectory() as outside:
         gifts = Path(outside, "gifts")

@@ -62,7 +62,7 @@ def test_denied_node_is_reported_once_across_restarts(machine):
 
 
 def test_nothing_is_reported_without_a_state_folder(tmp_path):
-    """Otherwise the restarts would never end."""
+    """Otherwise the service would restart endlessly."""
     machine = Machine(tmp_path)
     machine.add("nvidia0")
     watch = DeviceNodeWatch(

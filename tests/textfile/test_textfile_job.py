@@ -1,4 +1,4 @@
-"""The file for node_exporter's collector: whole and current, or missing."""
+"""The file for node_exporter's collector: complete and current, or missing."""
 
 import threading
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_the_file_is_replaced_whole_and_may_be_read_by_all(tmp_path: Path) -> No
 def test_a_file_that_cannot_be_replaced_is_taken_away_and_said_so_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The collector would expose old numbers for as long as the disk is full."""
+    """Otherwise the collector would expose old numbers while the disk is full."""
     bench = Bench(tmp_path)
     bench.job.run()
     with files_of_at_most(10):

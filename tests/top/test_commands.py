@@ -1,4 +1,4 @@
-"""What `top` itself reads of this node's processes, with the rights of its user: only while they are in sight, and never another process's."""
+"""Facts of processes that `top` reads with its user's rights: only of visible processes, and never of a reused pid."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ from telemetry_parsers.model import Process
 
 @pytest.fixture
 def child():
-    """A process that computes until it is ended, and its time of start."""
+    """Yield a process that computes until it is killed, and its start time."""
     started = time.time()
     with subprocess.Popen([sys.executable, "-c", "while True: pass", "secret"]) as process:
         yield process.pid, started
@@ -34,17 +34,17 @@ class OneNode(Feed):
         self.state = NodeState("a", kit.snapshot(replace(kit.device(0), processes=processes)))
 
     def start(self, wake):
-        """Nothing is to be read."""
+        """Do nothing, because nothing is read."""
 
     def nodes(self):
-        """The node."""
+        """Return the node."""
         return (self.state,)
 
     def set_focus(self, focus):
-        """All is there."""
+        """Do nothing, because all data are present."""
 
     def close(self):
-        """Nothing is open."""
+        """Do nothing, because nothing is open."""
 
 
 def test_process_has_command_line_and_cpu_time(child):

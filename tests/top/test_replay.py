@@ -1,4 +1,4 @@
-"""A recording in the terminal: it stands still, goes elsewhere, plays faster, and says where it is."""
+"""A recording in the terminal: pausing, seeking, speed, and the shown position."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.installed, pytest.mark.needs("cc")]
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six seconds of a node with eight cards."""
+    """Record six seconds of a node with eight cards."""
     folder = tmp_path_factory.mktemp("recording")
     fake = FakeNvml(folder / "nvml", "h100")
     path = folder / "node.jsonl.gz"

@@ -1,4 +1,4 @@
-"""`telemetry top` as a person sees it: the right numbers, the right keys, a terminal that is left as it was; also while things go wrong."""
+"""`telemetry top` in a real terminal: numbers, keys, the restored terminal, and errors."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_keys_lead_through_the_views(daemon):
 
 
 def test_card_view_keeps_all_sensors(daemon):
-    """The daemon's stream has one temperature of a card; the others are not missing for that."""
+    """The daemon's stream has only one temperature per card, but the card view shows all."""
     with terminal(*top_of(daemon), rows=70) as shown:
         shown.shows("K100_AI")
         shown.press("/hygon\n")

@@ -1,9 +1,9 @@
-"""Many hostile clients: each connects, attacks, and connects again when it is thrown out.
+"""Many hostile clients: each connects, attacks, and reconnects after the server hangs up.
 
-Usage: hostile_clients.py PORT COUNT MODE SOURCE, until standard input ends. MODE is `silent`, `half` (the first half of a
-TLS greeting, or of a request) or `drip` (a byte at a time), with `tls-` before it for a TLS port; or, for a plain one,
-`guess` (a wrong password after the other), `ask` (requests without one), `deaf` (requests whose answers are not taken), `stall`
-(the stream of events, which is not read), or a path, such as `/api/v1/history`, of which 100 answers are requested and not read.
+Usage: hostile_clients.py PORT COUNT MODE SOURCE, until standard input ends. MODE is `silent`, `half` (half of a request or of
+a TLS client hello) or `drip` (a byte at a time), with the prefix `tls-` for a TLS port; or, for a plain port, `guess` (wrong
+passwords), `ask` (requests without a password), `deaf` (requests without reading the answers), `stall` (the event stream
+without reading it), or a path, such as `/api/v1/history`, which is requested 100 times without reading the answers.
 """
 
 import asyncio

@@ -13,7 +13,7 @@ from kits.web_server import PATIENCE_SECONDS, fetch
 
 
 class Scraper(threading.Thread):
-    """Scrapes until the end of its block on new connections, with TLS by turns on a kept one, too."""
+    """Scrapes until the end of its block on new connections; with TLS, alternately on a kept connection."""
 
     def __init__(self, port: int, tls: ssl.SSLContext | None = None, path: str = "/") -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A server process with one ready page of 200 kB, at the usual limit of open files.
+"""A server process with a constant page of 200 kB and the usual limit of open files.
 
 Usage: served_page.py CONFIG_FILE SOFT_LIMIT HARD_LIMIT. It prints its address, and ends cleanly at SIGTERM.
 """

@@ -1,4 +1,4 @@
-"""More hostile clients than may connect against a server process at the usual limits: scrapes go on, memory stays, it ends."""
+"""More hostile clients than may connect to a server process: scrapes continue, memory is bounded, the exit is clean."""
 
 import contextlib
 import http.client
@@ -45,7 +45,7 @@ class Served:
 
 @contextlib.contextmanager
 def served(config_file: str = "", soft: int = USUAL_SOFT_LIMIT, hard: int = 0) -> Iterator[Served]:
-    """A server process, ended by SIGTERM; its end must be clean and quick."""
+    """Yield a server process, and end it by SIGTERM; its exit must be clean and quick."""
     hard = hard or resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     command = [sys.executable, str(HERE / "served_page.py"), config_file, str(soft), str(hard)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

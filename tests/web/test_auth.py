@@ -1,4 +1,4 @@
-"""Basic authentication: who is let in, what it costs, and what a flood of guesses does."""
+"""Basic authentication: logins, their cost, and floods of guesses."""
 
 import base64
 import contextlib
@@ -127,7 +127,7 @@ class Held:
         self._turns.release(checks)
 
     def ask(self, *passwords: str, source: str = "127.0.0.1") -> list[socket.socket]:
-        """Clients that ask at once; returns when all of them wait for a check."""
+        """Send requests with these passwords at once; return when all wait for a check."""
         before = self.waiting
         clients = [self.send(password, source=source) for password in passwords]
         until(lambda: self.waiting == before + len(clients), "that all wait")

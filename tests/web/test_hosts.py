@@ -1,4 +1,4 @@
-"""Which host names are answered for, and who counts as one client."""
+"""Host names that the server accepts, and addresses that count as one client."""
 
 import logging
 import socket

@@ -1,4 +1,4 @@
-"""How long the server waits for whom, and who has to go when there are too many."""
+"""How long the server waits for clients, and which clients it drops if there are too many."""
 
 import asyncio
 import contextlib
@@ -114,7 +114,7 @@ def test_an_answer_waits_for_few_of_those_that_others_request_at_once() -> None:
 async def connected(
     handler: Handler, access: AccessControl
 ) -> AsyncIterator[tuple[Connection, Transport, socket.socket]]:
-    """A connection without a server, its transport, and its client's end."""
+    """Yield a connection without a server, its transport, and the client's socket."""
     loop = asyncio.get_running_loop()
     ours, client = socket.socketpair()
     shared = SharedState(handler, access, OpenConnections(), Deadlines())

@@ -12,7 +12,7 @@ from telemetry_daemon.web.server.open_connections import Phase
 
 
 class Counted:
-    """So many pieces, then the end; counts how many were made."""
+    """A fixed number of pieces; counts the pieces made so far."""
 
     def __init__(self, count, size=1000):
         self.left, self.size, self.made, self.closed = count, size, 0, False
@@ -32,7 +32,7 @@ class Counted:
 
 
 class Endless(Counted):
-    """Pieces that come when a test says so."""
+    """Pieces that a test supplies."""
 
     def __init__(self):
         super().__init__(0)

@@ -1,4 +1,4 @@
-"""What is said of a taken port: who holds it, where this user may see that, and else how to find out."""
+"""The message about a used port: its owner if this user may see it, otherwise how to find out."""
 
 import os
 import socket

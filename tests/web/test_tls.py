@@ -1,4 +1,4 @@
-"""TLS as clients see it: versions, ciphers, certificates of both sides, and what is no TLS at all."""
+"""TLS as clients see it: versions, ciphers, certificates of both sides, and bytes that are no TLS."""
 
 import contextlib
 import http.client
@@ -63,7 +63,7 @@ def test_requests_in_bulk(pki: Pki, web_file: WebFile) -> None:
 def greet(
     client: socket.socket, context: ssl.SSLContext, max_bytes: int
 ) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO]:
-    """A TLS session by hand, whose greeting goes out in pieces of so many bytes; and what came in, and is to go out."""
+    """Do a handshake in pieces of at most `max_bytes`; return the TLS session and its buffers of both directions."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
     while True:
@@ -106,7 +106,7 @@ def test_http2_is_offered_by_nobody_and_http1_is_agreed_on(pki: Pki, web_file: W
 
 
 def negotiated(config_file: Path, context: ssl.SSLContext) -> tuple[str | None, str | None]:
-    """Return the version and the cipher that this client and a server agree on, if they do."""
+    """Return the agreed version and cipher of this client and a server, or None for both."""
     with running_server(config_file=config_file) as running:
         try:
             with tls_client(running.port, context) as client:

@@ -143,7 +143,7 @@ def _silent(whole: Report, left: Report, kind: str) -> Iterator[str]:
 
 
 def _origins(whole: Report, left: Report) -> list[int | None]:
-    """Return for each device of the rest which device of the whole it is."""
+    """Return the position in the whole report of each device of the rest."""
     return [_origin(whole, left, position) for position in range(len(left.devices))]
 
 

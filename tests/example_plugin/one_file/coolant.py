@@ -1,4 +1,4 @@
-"""Adds the coolant temperature to NVIDIA cards. `coolant --json` prints {"0000:1a:00.0": 31.5}."""
+"""Add the coolant temperature to NVIDIA cards. `coolant --json` prints {"0000:1a:00.0": 31.5}."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a person sees of a state, and which state keys lead to."""
+"""The visible lines of a state, and the state after keys."""
 
 from telemetry_exporters.terminal.frames.frame import frame
 from telemetry_exporters.terminal.frames.keys import press

@@ -1,4 +1,4 @@
-"""Frames of any state in any size: they always fit, no key breaks them, and no number is shown in part."""
+"""Frames of any state in any size always fit, accept all keys, and truncate no number."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Sparklines, bars and charts: what is high, what is low, and that a gap stays a gap."""
+"""Sparklines, bars and charts: heights, and gaps that stay visible."""
 
 import math
 from array import array

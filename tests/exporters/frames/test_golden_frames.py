@@ -1,4 +1,4 @@
-"""Frames as people see them: read a golden file before it is accepted."""
+"""Golden files of frames. Read a changed file before you accept it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +35,7 @@ def nodes_state(count):
 
 
 def busy_state(wanted=""):
-    """A state that looks at a node whose processes this program may read, and whose host reports itself."""
+    """Return a state that shows a node with readable processes and host readings."""
     node = looked_at.owned()
     host = (
         kit.reading("telemetry_host_cpu_utilization_ratio", 0.37),
@@ -82,7 +82,7 @@ STATES = {
 
 
 def page(state, size):
-    """The frame as text, with its size above it; the line in reverse has a > before it."""
+    """Return the frame as text below its size; the reversed line is marked with >."""
     shown = frame(state, size)
     lines = ["".join(piece.text for piece in line).rstrip() for line in shown.lines]
     marked = [(">" if number == shown.chosen_row else "|") + line for number, line in enumerate(lines)]

@@ -1,4 +1,4 @@
-"""What the keys do."""
+"""The keys of `telemetry top`."""
 
 import re
 from dataclasses import replace
@@ -207,7 +207,7 @@ OF_RECORDINGS = ",.{}-+"
 
 
 def test_every_key_of_the_help_is_understood():
-    """In some view and state it changes something."""
+    """Each key changes something in some view and state."""
     named = " ".join(keys for keys, _ in HELP).split()
     for character in [key for key in named if len(key) == 1 and key.isascii()]:
         if character in OF_RECORDINGS:

@@ -1,4 +1,4 @@
-"""No number of a list is shown in part: it stands there whole, or its column is not there."""
+"""No number of a list is truncated: its column is wide enough or left out."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Going back through the last half hour: exactly what is kept is shown, and nothing of the present."""
+"""The view of the last half hour shows exactly the stored numbers, and nothing of the present."""
 
 import math
 import re

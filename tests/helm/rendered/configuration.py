@@ -1,4 +1,4 @@
-"""The rendered telemetry.toml is one that the daemon takes, and the rendered probes are answered."""
+"""The daemon accepts the rendered telemetry.toml and answers the rendered probes."""
 
 import subprocess
 from pathlib import Path
@@ -74,14 +74,14 @@ def test_yaml_values_reach_the_daemon(config: dict[str, Any], wanted: dict[str, 
 @pytest.mark.parametrize("address", [[":9400"], ["[::1]:19820"], None])
 @pytest.mark.parametrize("of_a_pool", [True, False])
 def test_the_pods_listen_where_they_are_asked(address: list[str] | None, of_a_pool: bool) -> None:
-    """Else the kubelet would end every pod again and again."""
+    """Otherwise the kubelet would restart every pod endlessly."""
     config = {"config": {"web": {"listen_address": address}}}
     output = complaint({**IMAGE, **({"pools": {"nvidia": config}} if of_a_pool else config)})
     assert 'config.web.listen_address: probes and Prometheus ask at port; keep ":19820" in the list' in output
 
 
 def test_pool_settings_override_common_settings(tmp_path: Path) -> None:
-    """The pool's settings lie over those of all, and these over the chart's own."""
+    """Settings of the pool override common settings, which override those of the chart."""
     values = {
         **IMAGE,
         "port": 9400,
@@ -129,7 +129,7 @@ def test_owners_take_root_without_capabilities_and_folders_that_cannot_be_writte
 
 
 def test_the_probes_are_answered(tmp_path: Path) -> None:
-    """By the daemon with the pool's own configuration and arguments, on a port of the test's."""
+    """The daemon runs with the pool's configuration and arguments, on a port of the test."""
     pool = render({**IMAGE, "pools": {"demo": {"args": ["serve", "--demo", "1xnvidia"]}}}).pool("demo")
     command, *arguments = pool.container["args"]
     assert command == "serve"

@@ -1,4 +1,4 @@
-"""What helm makes of the chart: objects that Kubernetes and the Prometheus operator take, and that fit one another."""
+"""The rendered objects: Kubernetes and the Prometheus operator accept them, and their references are correct."""
 
 import shutil
 import subprocess
@@ -141,7 +141,7 @@ def test_pool_is_restricted_or_privileged(name: str) -> None:
 
 
 def assert_restricted(pool: Pool) -> None:
-    """The strictest of Kubernetes' pod security standards."""
+    """Check the strictest of the pod security standards of Kubernetes."""
     spec, inside = pool.spec, pool.container["securityContext"]
     assert {key for key in spec if key.startswith("host")} == set()
     kinds = {next(key for key in volume if key != "name") for volume in spec["volumes"]}
@@ -244,7 +244,7 @@ def checksums(values: dict[str, Any]) -> dict[str, str]:
 
 
 def test_the_package_is_whole(tmp_path: Path) -> None:
-    """What `make chart` makes needs no checkout beside it."""
+    """The package of `make chart` works without a checkout."""
     subprocess.run([str(CHART.parents[1] / "chart.sh"), str(tmp_path)], check=True)
     (package,) = tmp_path.glob("*.tgz")
     with tarfile.open(package) as opened:

@@ -1,4 +1,4 @@
-"""Prometheus gets the same rules as without Kubernetes, labels that they and the dashboards use, and the dashboards."""
+"""In Kubernetes, Prometheus gets the same rules, dashboards, and the labels that both use."""
 
 import json
 import re
@@ -84,7 +84,7 @@ def endpoint_of(kind: str) -> dict[str, Any]:
 
 
 def pods(address: str) -> list[dict[str, Any]]:
-    """What the operator makes Prometheus know of two pods on one node: here one daemon that answers for both."""
+    """Return targets as the operator configures them for two pods of a node; one daemon answers for both."""
     component = "__meta_kubernetes_pod_label_app_kubernetes_io_component"
     host, _, port = address.rpartition(":")
     return [
@@ -102,7 +102,7 @@ def pods(address: str) -> list[dict[str, Any]]:
 
 
 def configuration(endpoint: dict[str, Any]) -> dict[str, Any]:
-    """A scrape configuration with the endpoint's relabelings, spelt as Prometheus spells them."""
+    """Return a scrape configuration with the endpoint's relabelings in the spelling of Prometheus."""
     relabelings = [{snake_case(key): value for key, value in step.items()} for step in endpoint["relabelings"]]
     return {
         "global": {"scrape_interval": "1s"},

@@ -97,7 +97,7 @@ def test_pods_live_whose_cgroup_is_there(kubelet: FakeKubelet, tmp_path: Path, f
 
 
 def test_the_kubelet_is_found_where_distributions_or_the_configuration_put_it(tmp_path: Path) -> None:
-    """Also beside a dead socket of another distribution's kubelet."""
+    """Also if there is a dead socket of another distribution's kubelet."""
     with RawServer(tmp_path / SOCKET, lambda _connection: None):
         pass
     for kubelet_reader in ("snap/microk8s/common/var/lib/kubelet", "lib/k0s/kubelet", "lib/rancher/k3s/agent/kubelet"):
