@@ -122,5 +122,5 @@ def test_polls_and_pages_hold_no_memory() -> None:
         gc.collect()
         return sys.getallocatedblocks()
 
-    before = work(100)  # numbers that come again are kept as text; by now they have all come
+    before = work(100)  # the texts of repeated numbers are cached, and all numbers have occurred by now
     assert work(200) - before < 500

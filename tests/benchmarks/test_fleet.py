@@ -92,8 +92,8 @@ def test_pages_change_and_counters_go_up(targets: list[str]) -> None:
 def test_size_on_disk_is_measured(tmp_path: Path) -> None:
     """Real blocks contain each sample of a node once; a longer time needs fewer bytes per sample."""
     short, long = (prometheus_disk(("1xamd",), pages, tmp_path / str(pages)) for pages in (2, 20))
-    # A few series have their first sample on the second page only. The host's load is real: two pages within one tick of
-    # its clock tell no use of the CPU.
+    # A few series have their first sample on the second page. The host's load is real: pages within one tick of its clock
+    # have no CPU utilization.
     assert long.series - 1 <= short.series <= long.series
     assert long.series > 200
     assert 18 * long.series < long.samples <= 20 * long.series

@@ -11,7 +11,7 @@ from telemetry_parsers.metrics import BY_KEY, CATALOGUE
 from telemetry_parsers.vendors import VENDOR_WORDS
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-# Made by merge, the accumulator and the daemon, whose own tests show them.
+# Metrics of merge, the accumulator and the daemon, which have their own tests.
 MADE_BY_US = {
     "info",
     "up",
@@ -29,7 +29,7 @@ MADE_BY_US = {
     "peak_memory_bytes_per_second",
     *(metric.key for metric in CATALOGUE if metric.scope in ("daemon", "owner")),
 }
-# Rows that only the simulator emits so far: their sources come vendor by vendor, each with its captures.
+# Rows that only the simulator emits so far.
 ONLY_SIMULATED: set[str] = set()
 NOBODY_YET: set[str] = set()
 

@@ -53,7 +53,7 @@ def test_deadline_applies_while_a_tool_hangs(tmp_path: Path) -> None:
     (tmp_path / "check.toml").write_text(f'[state]\ndirectory = "{tmp_path}/s"\nruntime_directory = "{tmp_path}/r"\n')
     command = [*COMMAND, "check", "--config", str(tmp_path / "check.toml"), "--timeout", "2s"]
     environment = clean_environment({"PATH": tools.search_path})
-    # The tool hangs for longer than a test may last.
+    # The tool hangs longer than a test's time limit.
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode in (2, 3)
     assert "source mthreads-gmi" in done.stdout

@@ -16,7 +16,7 @@ from telemetry_daemon.config.settings import Settings, StateSettings, WebSetting
 from telemetry_daemon.remote.http_client import Credentials
 from telemetry_daemon.web.server import listeners
 
-# Root may use every socket; without its capabilities it may do what the modes of files say.
+# Root may use every socket; without capabilities, file modes apply to root, too.
 WITHOUT_CAPABILITIES = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.geteuid() == 0 else ()
 
 

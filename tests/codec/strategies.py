@@ -9,7 +9,7 @@ from kits.drawn import Drawn, numbers, whole_numbers
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.model import Capture, Library, Metric, Poll, Report
 
-# Output of tools is decoded with surrogateescape: lone low surrogates are part of what must survive.
+# Output of tools is decoded with surrogateescape, so lone low surrogates must survive.
 texts = st.text(
     st.one_of(st.characters(exclude_categories=["Cs"]), st.characters(min_codepoint=0xDC80, max_codepoint=0xDCFF)),
     max_size=12,

@@ -149,7 +149,7 @@ def test_job_id_stays_within_the_folder(folder: Path, job_id: str) -> None:
     assert "/" not in path.name
 
 
-# ---- the law: status 0, soon
+# ---- exit status 0, soon
 
 
 def anybodys(folder: Path) -> None:
@@ -236,7 +236,7 @@ def test_output_without_a_reader_fails_no_hook(folder: Path) -> None:
 def test_full_pipe_blocks_no_hook(folder: Path) -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    with suppress(BlockingIOError):  # it is full, as this test wants it
+    with suppress(BlockingIOError):  # the pipe is full
         while True:
             os.write(writing, b"x" * 4096)
     os.set_blocking(writing, True)

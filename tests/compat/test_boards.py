@@ -39,7 +39,7 @@ _OF_AMD = {
     _NOT_READ: "pcie_replay_rollover_count gpu_health",
 }
 _BY_CHANCE = "errors and events come by chance"
-# Why queries with these words have no answer here, for each dashboard. Every query without such a word answers.
+# For each dashboard, the reason why queries with these words have no answer here. All other queries have an answer.
 EMPTY: Mapping[str, Mapping[str, str]] = {
     "amd-device-metrics-exporter-gpu": {
         **_OF_AMD,
@@ -129,7 +129,7 @@ def test_each_query_has_an_answer_or_is_listed_as_empty(name: str, prometheus: C
     # A simulated source fails now and then, and its readings are missing until its next poll.
     until(lambda: all(prometheus.query(query)[1] for query in expected), f"answers to {expected}")
     empty = [query for query in asked if not prometheus.query(query)[1]]
-    # Words that no empty query has must be removed from the list.
+    # Words that are in no empty query must be removed from the list.
     assert [word for word in listed if not any(word in query for query in empty)] == []
 
 

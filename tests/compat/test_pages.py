@@ -25,7 +25,7 @@ from telemetry_parsers.vendors import VENDORS
 PAGES = Path(__file__).parent / "pages"
 NODE = NodeIdentity("node1")
 EVERYBODY = ",".join(f"1x{vendor.word}" for vendor in VENDORS)
-# What promtool says of names that are not ours to choose.
+# Complaints of promtool about names that other exporters chose.
 OF_NAMES = (
     "snake_case",
     "should have",

@@ -21,7 +21,7 @@ from telemetry_parsers.model import MergedDevice, MergedReading, Snapshot
 from telemetry_parsers.ownership import Allocation, Owner
 
 CARDS = {"nvidia": ("1xnvidia", "1xh100mig")}
-# Words of metrics whose words are all shown by a row.
+# Label values of metrics of which a row shows all values.
 WORDS = {
     "temperature_celsius": ("edge", "junction", "memory", "core", "hbm0"),
     "clock_hertz": ("graphics", "memory", "video", "soc"),
@@ -54,8 +54,8 @@ ALLOCATION = Allocation(POD, 1.0, "whole", is_allocated=True, is_used=True)
 _OLD = "releases before had no such label"
 _CONFIGURED = "a label that their configuration adds"
 _ADDED = "we add it, since joins and boards of Kubernetes ask for it"
-# What differs on purpose: `label` or `label=SHAPE` on every family, or behind a family's name and a blank, with the reason.
-# A sign says whose it is: -label is theirs alone, +label is ours alone.
+# Intended differences with reasons: `label` or `label=SHAPE` on every family, or after a family's name and a blank.
+# -label is on the real page only, +label on ours only.
 DIFFERENCES: Mapping[str, Mapping[str, str]] = {
     "dcgm-exporter": {
         "-hostname": "since 4.8.3: `version=4.9` or `hostname_label`",
@@ -132,7 +132,7 @@ _SHAPES = (
     ("bus of 8, upper", r"[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.\d"),
     ("lower", r"[a-z][a-z0-9_.-]*"),
 )
-# Names that people, vendors and their tools give: of any shape.
+# Names given by people, vendors and tools may have any shape.
 _FREE = re.compile(
     "hostname|Hostname|node|node_ip|node_name|name|mlu|sn|serial.*|device_id|uuid|hw_id|.*odel.*|card_series|driver|mcu"
     "|namespace|pod|container|.*pod_name.*|gpu_uuid|process_name|pid|profile|.*vbios.*|driver_version|serial_number"

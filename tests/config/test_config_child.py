@@ -67,7 +67,7 @@ def test_a_child_that_cannot_be_started_is_an_error() -> None:
     assert caught.value.status == exits.UNAVAILABLE
 
 
-# Deaf to SIGTERM, and with a process that has left the group and keeps the pipes open.
+# Ignores SIGTERM, and has a process outside the group that keeps the pipes open.
 STUBBORN = """
 import os, pathlib, signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -79,7 +79,7 @@ time.sleep(60)
 
 def test_child_that_does_not_answer_is_killed(tmp_path: Path) -> None:
     noted = tmp_path / "pid"
-    for deadline in (0.5, 5.0, 50.0):  # until the machine was quick enough to start it
+    for deadline in (0.5, 5.0, 50.0):  # repeat until the machine starts it in time
         with pytest.raises(ConfigError, match=f"no answer within {deadline:g} s") as caught:
             load_in_child(ConfigInputs(), deadline=deadline, command=(sys.executable, "-c", STUBBORN, str(noted)))
         assert caught.value.status == exits.UNAVAILABLE, "systemd does not try again after a bad configuration"

@@ -128,7 +128,7 @@ def test_long_list_of_known_names_is_left_out_of_the_error(bench: Workbench) -> 
     assert bench.complaints("[sources.tool-200]", known_sources=many)[0].endswith("did you mean tool-20 or tool-2?")
 
 
-# Its parts are in every notation: the reader of TOML would take gigabytes for it.
+# With many key parts the TOML parser would need gigabytes.
 ENDLESS_KEY = b".".join([b"a", b"'b.c'", b'"\\"d"'] * 17_000) + b" = 1\n"
 COLUMN = "is not valid TOML at column"
 

@@ -18,7 +18,7 @@ def test_the_default_file_with_every_setting_uncommented_is_valid_and_changes_no
     text = re.sub(r"^# ", "", default_toml(), flags=re.MULTILINE)
     names = re.findall(r"^([^#\n]+) = ", text, re.MULTILINE)
     assert len(names) == len(set(names))
-    # A model's section without numbers says that its peak is unknown, as that of the example is.
+    # A model's section without numbers, like the example, declares its peak as unknown.
     mentioned = {"peaks": {"MTT S5000": PeakSettings()}, "compat": {"dcgm-exporter": CompatSettings()}}
     assert bench.settings(text) == Settings(**mentioned)
     assert bench.settings(default_toml()) == Settings()
@@ -56,7 +56,7 @@ def test_the_reference_has_every_setting_with_its_variable_and_flag() -> None:
     text = REFERENCE.read_text("utf-8").partition("```toml")[0]
     for row in settings_rows():
         where = f"Variable `{row.variable}`" if row.variable else f"| `{row.path[-1]}` | "
-        # Several sections have an address to listen on.
+        # More than one section has a listen address.
         line = next(line for line in text.splitlines() if where in line and row.description[:40] in line)
         assert line.startswith(f"| `{row.path[-1]}` | ")
         assert row.flag in line

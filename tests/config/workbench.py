@@ -23,7 +23,7 @@ from telemetry_daemon.config.settings import (
 )
 
 SOURCES = ("host", "hy-smi", "mthreads-gmi", "nvml")
-# A file that sets nearly everything, and what it says.
+# A file that sets nearly everything, and its settings.
 FULL_FILE = """
 [log]
 level = "debug"

@@ -32,7 +32,7 @@ from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture
 
 PARSERS = registered_parsers()
-# Which folder of the shared captures holds a parser's own; the host has none.
+# The folder of each parser's shared captures; the host has none.
 SHARED_FOLDERS = {
     "amdgpu-sysfs": "sysfs",
     "hccn-tool": "hccn_tool",
@@ -40,11 +40,11 @@ SHARED_FOLDERS = {
     **{name: f"others/{name}" for name in ("cnmon", "mx-smi", "ixsmi", "efsmi", "xpu-smi-kunlun")},
     "xpu-smi": "others/xpu-smi-intel",
 }
-# Outputs of a source that lie in another's folder.
+# Outputs of a source in the folder of another source.
 ALSO_OWN = {"amdgpu-sysfs": {"sysfs-dcu-values"}}
 by_parser = pytest.mark.parametrize("name", sorted(PARSERS))
 by_capture = pytest.mark.parametrize("case", own_cases(), ids=lambda case: case.id)
-# `make test` tries one real output of another tool in so many, at each parser others.
+# `make test` tries one of this many real outputs of other tools, different ones for each parser.
 ONE_OF = 7
 
 
@@ -135,7 +135,7 @@ def test_suite_accepts_good_parser() -> None:
 
 
 COMMAND_PARSERS = command_parsers()
-# A tool ends with it for other reasons than a query that failed: see QUIET_STATUSES of rocm.words.
+# Exit statuses that do not mean a failed query: see QUIET_STATUSES of rocm.words.
 STATUS = 3
 
 
@@ -162,7 +162,7 @@ FOLDER = ROOT / "parsers" / "telemetry_parsers"
 PROFILE = ROOT / "daemon" / "telemetry_profile"
 PURE = (FOLDER, *(PROFILE / room for room in ("facts", "formats", "verdict")))
 BANNED_MODULES = frozenset(
-    # What reads the clock, draws lots, or reaches files, processes, the network and other libraries.
+    # Modules for the clock, random numbers, files, processes, the network and other libraries.
     [
         "asyncio", "ctypes", "datetime", "importlib", "io", "logging", "multiprocessing", "os", "pathlib", "pickle",
         "platform", "prometheus_client", "psutil", "pydantic", "pynvml", "random", "secrets", "shutil", "signal",
@@ -170,7 +170,7 @@ BANNED_MODULES = frozenset(
     ]
 )  # fmt: skip
 BANNED_CALLS = frozenset({"__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"})
-# The names of a class's fields are identifiers of our own code.
+# getattr and setattr with names of fields are allowed.
 ALLOWED_CALLS = {FOLDER / "dataclass.py": {"exec"}}
 
 

@@ -206,7 +206,7 @@ def test_numbers_in_data_count_as_input() -> None:
 
 
 OWN = Metric("accelerator_foo_wobble", "gauge", "", "Wobble of a card.", 0, 10)
-# Which declarations are broken is in plugins/test_declaration.py.
+# plugins/test_declaration.py has the broken declarations.
 BROKEN_SHAPES = {
     "contract_version is 2": parser(careful, contract_version=2),
     "parse is not a function": parser("parse"),  # type: ignore[arg-type]  # that is the point

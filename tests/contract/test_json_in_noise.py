@@ -14,7 +14,7 @@ from telemetry_parsers.checks.report_rules import numbers
 from telemetry_parsers.model import Capture, Report
 
 PARSERS = registered_parsers()
-# The tools that print JSON. Each output meets some of the damages; all of them meet in the long tests.
+# The tools that print JSON. Each output is tested with some kinds of damage; the long tests try all combinations.
 TOOLS = ("amd-smi", "hy-smi", "mthreads-gmi", "mx-smi", "rocm-smi", "xpu-smi")
 by_tool = pytest.mark.parametrize("tool", TOOLS)
 by_share = pytest.mark.parametrize("one_of", [5, pytest.param(1, marks=pytest.mark.long)])

@@ -13,10 +13,10 @@ from telemetry_parsers.text.lines import MAX_LINES
 PARSERS = registered_parsers()
 KIB = 1024
 SMALL, LARGE = 16 * KIB, 64 * KIB
-# Generous: it takes a tenth of this where nothing else runs. What matters is that it is not minutes.
+# Ten times the usual time; the test must only exclude minutes.
 MAX_SECONDS = 3.0
 MAX_GROWTH = 8.0
-# Below this a ratio of times says nothing.
+# The ratio of shorter times means nothing.
 MIN_SECONDS = 0.05
 
 
@@ -94,7 +94,7 @@ def assert_read_in_time(parser: Parser, text_of_size: Callable[[int], str]) -> N
     assert holds(1) or holds(3) or holds(5)
 
 
-# What hurts any parser; the others were made for tables and documents of one kind.
+# Texts against any parser; the others are for one kind of table or document.
 PLAIN = ("one letter", "blanks", "digits", "words", "colons", "nested lists", "nested objects", "line ends", "captures")
 
 

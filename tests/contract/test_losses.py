@@ -9,7 +9,7 @@ from contract.test_contract import SHARED_FOLDERS
 from kits.captures import registered_parsers
 from telemetry_parsers.contract import Parser
 
-# Of so many losses one is tried here; all are by `make losses`. No divisors of what a line of a table gives.
+# One of this many losses is tried here, all by `make losses`. The numbers do not divide the losses of a table's line.
 ONE_OF = (pytest.param(193, id="few"), pytest.param(13, id="many", marks=pytest.mark.long))
 
 

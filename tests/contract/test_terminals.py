@@ -13,9 +13,9 @@ from telemetry_parsers.text.echoes import arguments_of
 
 PARSERS = command_parsers()
 by_parser = pytest.mark.parametrize("name", sorted(PARSERS))
-# Each layout meets some of the lines, and each line some layouts; all of them meet in the long tests.
+# Each layout is tested with some lines, and each line with some layouts; the long tests try all combinations.
 by_share = pytest.mark.parametrize("one_of", [4, pytest.param(1, marks=pytest.mark.long)])
-# `{}` is the command that was asked.
+# `{}` is the command line of the tool.
 BEFORE = (
     "[root@n ~]# {}",
     "root@n:~# {}",

@@ -21,7 +21,7 @@ from deploy.outages import (
 )
 from kits.web_server import make_pki
 
-# A scrape a second: a real half hour. OUTAGE_SECONDS=60 is a look.
+# With a scrape per second, half an hour of real time. OUTAGE_SECONDS=60 is a short run.
 OUTAGE_SECONDS = int(os.environ.get("OUTAGE_SECONDS", "1800"))
 TIMES = 6
 CUT_SECONDS = 20
@@ -42,7 +42,7 @@ def test_no_sample_is_lost_in_a_long_outage(tmp_path: Path, kind: str, seconds: 
         target = stack.enter_context(Target().running())
         agent = agent_of(kind, tmp_path / "agent", target.address, store, pki)
         if kind == "prometheus":
-            # Its log is cut every 20 s, and its memory holds a few samples only.
+            # Its log is truncated every 20 s, and only a few samples are in memory.
             agent.command = [word.replace("=12h", f"={CUT_SECONDS}s") for word in agent.command]
             config = agent.folder / "prometheus.yml"
             small = {"max_samples_per_send: 2000": "max_samples_per_send: 20", "capacity: 10000": "capacity: 40"}

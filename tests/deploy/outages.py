@@ -57,7 +57,7 @@ class Target(http.server.ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Page)
         self.last = 0
-        # Pages that an agent may have got when it was killed: it had no time to keep them.
+        # Pages that an agent may have fetched but not saved when it was killed.
         self.in_doubt: set[int] = set()
         self._lock = threading.Lock()
 
@@ -122,7 +122,7 @@ class Sample:
 class Store(Program):
     address: str = ""
     trust: ssl.SSLContext = field(default_factory=ssl.create_default_context)
-    # How it is ended: as a crash would, where it keeps what it has taken even then.
+    # The signal that stops it: a crash, if its data survive a crash.
     crash: int = signal.SIGKILL
 
     def fetch(self, path: str, **query: str) -> str:
@@ -153,7 +153,7 @@ class VictoriaStore(Store):
             Sample(item["metric"].get("series", ""), when / 1000, int(value))
             for item in map(json.loads, lines)
             for when, value in zip(item["timestamps"], item["values"], strict=True)
-            # It says null for the mark that ends a series.
+            # Stale markers are exported as null.
             if value is not None
         ]
 
@@ -244,7 +244,7 @@ class Pair:
         """Return the samples that are missing, duplicate, or out of order."""
         samples = self.store.samples("scrape_number", self.name)
         failed = sum(1 for sample in self.store.samples("up", self.name) if sample.value == 0)
-        # What the agent itself noted as a failed scrape does not count as scraped.
+        # Scrapes that the agent recorded as failed do not count.
         return [line for series in map(str, range(SERIES)) for line in self._wrong_with(series, samples, failed)]
 
     def _wrong_with(self, series: str, samples: Sequence[Sample], failed: int) -> Iterator[str]:
@@ -282,7 +282,7 @@ def outage(pairs: Sequence[Pair], times: int, scrapes: int) -> None:
     for _ in range(times):
         scraped(pairs, scrapes)
         for pair in pairs:
-            # What waits in a Prometheus agent would be lost.
+            # The queue of a Prometheus agent would be lost.
             if pair.name.startswith("vmagent"):
                 pair.restart(signal.SIGTERM)
     for store in stores_of(pairs):

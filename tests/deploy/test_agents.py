@@ -25,7 +25,7 @@ UNIT = FOLDER / "telemetry-agent.service"
 OUR_UNIT = ROOT / "deploy" / "systemd" / "telemetry.service"
 CONFIGS = ("prometheus.yml", "vmagent.yml", "otelcol.yaml", "config.alloy", "telegraf.conf")
 MAX_EXPOSURE = "20"  # tenths, as for the daemon's own unit
-# What our unit says that an agent does not need: the accelerators, their groups, and notifying systemd that it is alive.
+# Settings of our unit that an agent does not need: accelerators, their groups, and the watchdog.
 OURS_ALONE = {
     "DeviceAllow",
     "SupplementaryGroups",
@@ -35,7 +35,7 @@ OURS_ALONE = {
     "RuntimeDirectoryPreserve",
     "KillMode",
 }
-# What an agent has of its own, or in another measure.
+# Settings with other values for an agent.
 OF_ITS_OWN = {"StateDirectory", "MemoryMax", "RestrictAddressFamilies", "OOMPolicy"}
 
 
@@ -80,11 +80,11 @@ def test_the_collector_uses_what_it_declares() -> None:
     assert set(pipeline["receivers"]) == set(document["receivers"])
     assert set(pipeline["exporters"]) == set(document["exporters"])
     assert document["service"]["extensions"] == [document["exporters"]["otlphttp"]["sending_queue"]["storage"]]
-    # Only whole dollar signs: any other would be a variable of the collector.
+    # Dollar signs must be doubled; a single one would be a variable of the collector.
     assert "$" not in text("otelcol.yaml").replace("$$", "").replace("a dollar sign", "")
 
 
-# The forms of statements that the block has: what each does to a metric and to one of its points.
+# The forms of statements in the block, and their effect on a metric or a data point.
 _COPY = re.compile(r'copy_metric\(name="([^"]+)", unit="([^"]+)"\)')
 _TO_SUM = re.compile(r'convert_gauge_to_sum\("cumulative", false\)')
 _SET = re.compile(r'set\(datapoint\.attributes\["([^"]+)"\], (?:"([^"]*)"|datapoint\.attributes\["([^"]+)"\])\)')
@@ -221,10 +221,10 @@ def test_guide_names_every_file_and_fills_each_placeholder(tmp_path: Path) -> No
     steps = "\n".join(re.findall(r"^sed .*$", guide, re.MULTILINE)).replace("/etc/systemd/system/", "")
     subprocess.run(["bash", "-ec", steps], cwd=placed, check=True)
     for name in CONFIGS:
-        # The address of vmagent's store stands in its command.
+        # The address of vmagent's store is in its command line.
         filled = (placed / name).read_text() + (placed / "vmagent.conf").read_text() * (name == "vmagent.yml")
         assert re.search(r"(cluster|replacement)\W+hall7\b", filled)
         assert "metrics.hall7.example" in filled
         assert "store.example.com" not in filled
-    # What Prometheus 2 calls the mode in which it is an agent.
+    # The option for agent mode in Prometheus 2.
     assert "\nEnvironment=AGENT=--enable-feature=agent\n" in (placed / UNIT.name).read_text()

@@ -23,7 +23,7 @@ USELESS = {
     "no program": "not a program",
 }
 RESOURCES = {"execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0-3", "gpu": "1-2"}}]}}
-# What the hook of PBS imports. It is driven by the environment: which event, and whether the launch tells cards.
+# A stand-in for the module that the PBS hook imports. The environment sets the event, and whether it contains cards.
 PBS = """
 import os
 EXECJOB_BEGIN, EXECJOB_LAUNCH, EXECJOB_END, EXECJOB_ABORT, LOG_WARNING = range(5)
@@ -127,7 +127,7 @@ def test_flux_that_does_not_answer(tmp_path: Path) -> None:
 def pbs(folder: Path, event: str, waits_for: str = "_PATH") -> str:
     (folder / "pbs.py").write_text(PBS)
     text = hook(folder, "pbs/telemetry_hook.py", waits_for).read_text()
-    # The hook gives telemetry an environment of its own, which has not where our test wants the files.
+    # The hook runs telemetry with another environment, without the test's folder of job files.
     text = text.replace('"PATH": _PATH,', f'"PATH": _PATH, "TELEMETRY_ATTRIBUTION_JOB_DIRECTORY": "{folder}/jobs",')
     (folder / "telemetry_hook.py").write_text(text)
     return run([sys.executable, str(folder / "telemetry_hook.py")], folder, EVENT=event)

@@ -130,7 +130,7 @@ def test_short_jobs_in_a_row_have_a_record_each(site: Site, slurm: Slurm, tmp_pa
     config = f'[attribution]\nenabled = true\njob_directory = "{site.jobs}"\n[sources.mthreads-gmi]\ninterval = 1.0\nmode = "always"\n'
     with Daemon(tmp_path, config, environment={"PATH": tools.search_path}) as daemon:
         daemon.until(lambda: daemon.document()["devices"])
-        # One after the other: each wants the node's both processors.
+        # One after another: each job needs both processors of the node.
         jobs = [slurm.submit(f"sleep {seconds}", processors=2) for seconds in (5, 7, 9, 6, 5, 30, 8, 5, 6, 7)]
         until(lambda: set(jobs) <= slurm.completed().keys(), "all jobs have ended", 300.0)
         ledger = tmp_path / "state" / "jobs.jsonl"
@@ -138,7 +138,7 @@ def test_short_jobs_in_a_row_have_a_record_each(site: Site, slurm: Slurm, tmp_pa
     records = {record["owner"]["name"]: record for record in map(json.loads, ledger.read_text().splitlines())}
     for job in jobs:
         begun, ended = slurm.completed()[job]
-        # Slurm writes whole seconds, and its hooks start late on a busy machine.
+        # Slurm has whole seconds only, and its hooks start late on a busy machine.
         assert records[job]["start"]["time"] == pytest.approx(begun, abs=4.5)
         assert records[job]["end"]["time"] == pytest.approx(ended, abs=4.5)
         assert records[job]["seconds"] == pytest.approx(ended - begun, abs=4.5)

@@ -20,7 +20,7 @@ else:
 
 PAGE = ROOT / "docs" / "architecture.md"
 PLUGIN = ROOT / "tests" / "example_plugin"
-# What is written by hand; questions.txt asks what the packages of the copy make of the vendor.
+# Hand-written files; questions.txt has the checks of the copy's packages.
 ADDED = Path(__file__).parent / "added"
 NOT_COPIED = shutil.ignore_patterns(
     ".*_cache", ".venv", ".git", ".hypothesis", "__pycache__", "build", "dist", "node_modules"
@@ -79,7 +79,7 @@ class House:
 
     def python(self, *arguments: str | Path) -> str:
         path = os.pathsep.join(str(self.root / folder) for folder in ("installed", *SOURCE_FOLDERS))
-        # No captures lie beside the copy, which would fail its tests where CI=true.
+        # The copy has no shared captures beside it, which fails its tests if CI=true.
         environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "CI": ""}
         done = subprocess.run(
             [sys.executable, *arguments], cwd=self.root, env=environment, capture_output=True, text=True

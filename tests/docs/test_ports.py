@@ -34,7 +34,7 @@ OTHERS = {
     19400: "where 0.1 listened, in the notes on upgrades",
     65534: "the group of the user `nobody`",
 }
-# As part of an address, and as the files of containers and charts write one that stands alone. Not a time or a bus address.
+# Ports of addresses, and ports in files of containers and charts; no times or bus addresses.
 PORT = re.compile(r"(?:(?<![0-9a-f]{4}):|EXPOSE |\bport: |\bport-forward POD )([0-9]{4,5})(?![0-9a-f:.])")
 
 

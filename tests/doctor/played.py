@@ -32,13 +32,13 @@ class Played:
     refusal: int = 0
     state: str = ""
     python: str = sys.executable
-    # What a test holds open for as long as the machine lives.
+    # Files that a test keeps open as long as the machine exists.
     held: TextIO | None = None
 
     def __post_init__(self) -> None:
         self.tools = ToolFolder(self.folder / "tools")
         self.sysfs = Sysfs(self.root)
-        # No unit of this machine's, unless a test has one.
+        # The unit of the real machine is hidden; a test may add one.
         self.tools.script("systemctl", "exit 1")
         self.tools.script("journalctl", "exit 1")
 
@@ -84,7 +84,7 @@ class Played:
 
     def doctor(self, *arguments: str) -> Completed:
         self.config_path.write_text(self.settings() + self.config)
-        # This machine may have a daemon; only that of the runtime directory is to be found.
+        # The real machine may have a daemon; only a daemon in this runtime directory must be found.
         nowhere = {"TELEMETRY_WEB_LISTEN_ADDRESS": free_address()}
         environment = {"PATH": self.tools.search_path, **nowhere, **self.environment}
         with (

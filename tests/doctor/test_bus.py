@@ -113,7 +113,7 @@ def read_by(source: str, *addresses: str) -> list[MergedDevice]:
     ("on_bus", "devices", "is_twice"),
     [
         (2, [], False),  # cards that sleep, or that no source reads
-        (1, read_by("tool", "", ""), False),  # a card of two parts
+        (1, read_by("tool", "", ""), False),  # a card with two partitions
         (2, [*read_by("nvml", A, B), *read_by("tool", "", "")], True),
     ],
 )

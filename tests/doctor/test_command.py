@@ -185,7 +185,7 @@ FAULTS = {
     ),
     "a tool in use": (
         fault("cnmon: stuck", "see the line above", with_a_tool_that_another_process_holds, text="another process"),
-        # The folder above is the user's own.
+        # The parent folder belongs to the user.
         fault("cannot be created in /proc/self", "set state.directory", has(state="/proc/self/nope/state")),
     ),
     "no worker": (

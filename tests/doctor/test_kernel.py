@@ -34,7 +34,7 @@ def denied(error: int = errno.EACCES, path: str = "/dev/nvidia0", **more: Any) -
 FOREIGN = ("PCI bus", "1 nvidia card bound to the driver nouveau", "/etc/modprobe.d")
 NO_NODES = ("device nodes", "but /dev/nvidiactl and /dev/nvidia[0-9]* are missing", "as root to create the nodes")
 IN_DOCKER = "runtime (nvidia), or pass the device nodes /dev/nvidiactl and /dev/nvidia[0-9]* with --device"
-# The machine, how its sources fared, and what is found: where, what, and the remedy.
+# The machine, the state of its sources, and the findings: where, what, and the remedy.
 CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
     "nothing there": (machine_with(), VendorSources("nvidia"), []),
     "all well": (machine_with(card(), nodes=(CONTROL,)), WELL, []),

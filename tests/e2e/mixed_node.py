@@ -14,7 +14,7 @@ from kits.fake_nvml.library import FakeNvml
 from kits.fake_sysfs import Sysfs, mi210
 from kits.fake_tools import Answer, ToolFolder
 
-# How many devices the node has of each vendor.
+# The number of devices of each vendor.
 DEVICES: Mapping[str, int] = {
     "nvidia": 2, "amd": 2, "hygon": 2, "moorethreads": 2, "ascend": 8,
     "cambricon": 1, "metax": 1, "iluvatar": 1, "enflame": 1, "intel": 1, "kunlunxin": 1,
@@ -72,7 +72,7 @@ def _intel() -> str:
     return _first_card("xpu-smi", "table-2.0", "|   1  Intel", "+---")
 
 
-# The sub-commands of which no core reading may outlive a table that is not there any more.
+# Subcommands whose readings must not outlive a removed table.
 _NO_CORE_READING = text_of("xpu-smi", "health").replace("| 3 ", "| 0 ")
 INTEL_ANSWERS: Mapping[str, str] = {
     "discovery -j": '{"device_list": [{"device_id": 0, "pci_bdf_address": "0000:03:00.0"}]}\n',

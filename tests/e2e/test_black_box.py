@@ -78,7 +78,7 @@ def test_fault_is_recorded_once_and_replays_to_the_same_verdict(tmp_path: Path, 
                 set(conditions(daemon.document()).values()) <= {"ok", "at power cap"} and daemon.document()["devices"]
             )
         )
-        time.sleep(2.0)  # what follows is not how it was found
+        time.sleep(2.0)  # ignore the parts that differ in a replay
         node.say(**FAULTS[fault])
         daemon.until(lambda: flights(daemon))
         live = daemon.document()
@@ -90,7 +90,7 @@ def test_fault_is_recorded_once_and_replays_to_the_same_verdict(tmp_path: Path, 
     document = replayed(path)
     states = {source["source"]: source["state"] for source in live["sources"] if source["source"] != "host"}
     assert {source["source"]: source["state"] for source in document["sources"] if source["source"] != "host"} == states
-    if fault != "hot":  # the stage says that beside the captures
+    if fault != "hot":  # set by the stage, not in captures
         at_cap = {"at power cap": "ok"}  # it changes from poll to poll
         recorded, seen = (
             {name: at_cap.get(word, word) for name, word in conditions(of).items()} for of in (document, live)
@@ -236,8 +236,8 @@ def test_recording_of_all_vendors_replays_the_same_page(tmp_path: Path) -> None:
     with Daemon(tmp_path / "again", arguments=("--replay", str(path), "--at", "end", "--once")) as daemon:
         daemon.until(lambda: len({device["vendor"] for device in daemon.document()["devices"]}) == 11)
         again = same_in_both(daemon.page())
-    # What a slow tool says between the end of the recording and the page is in the one and not in the other. The host goes on while
-    # the last second is recorded; and what is counted from readings counts from the beginning of the recording.
+    # Answers of a slow tool after the end of the recording are only on the page. The host changes during the last
+    # second; and counters derived from readings start with the recording.
     different = ((before & after) - again) | (again - (before | after))
     changing = {line for line in different if not line.startswith(("telemetry_host_", "accelerator_energy_estimated"))}
     assert sorted(changing) == []

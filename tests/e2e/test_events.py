@@ -24,7 +24,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory):
 def test_followers_get_the_same_bytes_and_their_number_is_limited(daemon: Daemon) -> None:
     with followers(daemon.address, MAX_STREAMS) as all_of_them:
         readings = [[client.next("readings") for _ in range(4)] for client in all_of_them]
-        # The first event differs between clients; later events are the same, and a client may have missed the first of them.
+        # The first event of each client differs; later events are equal, but a client may miss the first of these.
         common = set.intersection(*({event.raw for event in mine[1:]} for mine in readings))
         assert len(common) >= 2
         assert max(map(len, common)) <= 1000

@@ -14,7 +14,7 @@ from kits.fake_tools import ToolFolder
 
 ERROR = "Error: failed to initialize mtml: driver not loaded\n"
 PATIENT = '[sources.mthreads-gmi]\ninterval = 0.5\ndeadline = 60.0\nmode = "always"\n'
-# For tools that hang. A busy machine may meet it, too: what a test looks at may have to come true again.
+# For hanging tools. On a busy machine other tools may time out, too, so tests wait until states return.
 STRICT = PATIENT.replace("60.0", "1.0")
 
 
@@ -93,7 +93,7 @@ def test_fault_of_a_tool_costs_its_readings_only(lasting, fault: Fault, state, r
     running, tools = lasting
     until_read(running)
     fault(tools)
-    # The tool may have been exchanged in the midst of a poll, whose answer is then half of each.
+    # The tool may have been replaced during a poll, whose answer is then a mixture.
     running.until(lambda: state_and_reason(running.source("mthreads-gmi")) == (state, reason))
     assert memory_used(running) == []
     assert "accelerator_up{" not in running.page()

@@ -9,7 +9,7 @@ from kits.fake_tools import ToolFolder
 from kits.processes import descendants
 from telemetry_parsers.host import PARSER as HOST
 
-# Half are of the clock guard, and it was ten when each missing source was looked for by itself.
+# Half are of the clock guard. With a search per missing source there were ten.
 MAX_WAKE_UPS_A_SECOND = 7.0
 SECONDS = 5.0
 _VOLUNTARY = re.compile(r"^voluntary_ctxt_switches:\s*([0-9]+)$", re.MULTILINE)

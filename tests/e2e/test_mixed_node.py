@@ -18,7 +18,7 @@ import vendor_matrix
 pytestmark = [pytest.mark.installed, pytest.mark.needs("cc")]
 
 CORE = frozenset({*vendor_matrix.CORE, "memory_used_ratio"})
-# All core readings but those that no output of the vendor's tools is known to have.
+# All core readings except those that no known output of the vendor's tools contains.
 WANTED = {vendor: CORE - {key for key, _ in VENDOR_BY_WORD[vendor].missing_metrics} for vendor in DEVICES}
 Shown = dict[str, list[tuple[str, frozenset[str]]]]
 
@@ -75,10 +75,10 @@ def test_fault_of_a_vendor_stays_there(running: Daemon, node: MixedNode, vendor:
     before = shown(running)
     node.damage(vendor, fault)
     running.until(lambda: not any(keys for _, keys in shown(running).get(vendor, ())))
-    # A tool of another vendor may meet its deadline on a busy machine, but is read again beside the fault.
+    # A tool of another vendor may time out on a busy machine, but is read again during the fault.
     others = before.keys() - {vendor}
     running.until(lambda: all(shown(running).get(other) == before[other] for other in others))
     node.mend(vendor)
-    node.tools.end(TOOLS[vendor].name)  # hy-smi is not killed at its deadline: here the driver lets it go at last
+    node.tools.end(TOOLS[vendor].name)  # hy-smi is not killed at its deadline: here the driver finally releases it
     running.until_state(TOOLS[vendor].source, "ok")
     running.until(lambda: shown(running).get(vendor) == before[vendor])

@@ -16,7 +16,7 @@ from kits.waiting import PATIENCE_SECONDS
 from kits.web_server import make_pki
 from telemetry_daemon.service.unused_imports import replace_unused_imports
 
-# The daemon itself, which writes on SIGUSR1 what it has imported.
+# The daemon, which writes its imported modules on SIGUSR1.
 PROGRAM = """
 import os, signal, sys
 def tell(number, frame):
@@ -27,7 +27,7 @@ signal.signal(signal.SIGUSR1, tell)
 from telemetry_daemon.cli import main
 sys.exit(main())
 """
-# Of other packages, and the rooms of ours that only commands, workers, demos and replays need.
+# Modules of other packages, and own modules that only commands, workers, demos and replays need.
 _UNUSED = """cython_runtime email google grpc h2 hpack multiprocessing numpy optparse platform pydantic
     pynvml random sqlite3 ssl unittest uuid yaml
     device_telemetry telemetry_grafana telemetry_daemon.completion telemetry_daemon.doctor telemetry_daemon.masking

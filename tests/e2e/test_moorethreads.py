@@ -49,7 +49,7 @@ def test_best_known_flags_of_each_version_are_used(
         found = card(running)
         assert running.source(TOOL)["state"] == "ok"
         calls = tools.calls(TOOL)
-    # The poll for processes asks once in a minute, and without flags.
+    # The poll for processes runs the tool once a minute, without flags.
     assert sorted(set(calls)) == sorted({*once, asked, ""})
     assert [calls.count(words) for words in once] == [1] * len(once)
     assert calls.count("") == 1 or asked == ""

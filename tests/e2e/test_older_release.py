@@ -71,7 +71,7 @@ def test_old_configuration_is_in_force(tmp_path: Path) -> None:
 def test_old_devices_keep_ids_and_loss(tmp_path: Path, tools: ToolFolder) -> None:
     state = tmp_path / "state"
     state.mkdir()
-    # Lost a minute ago: what is lost for a week is forgotten.
+    # Lost a minute ago, because devices that are lost for a week are forgotten.
     now = [{**device, "lost_since": time.time() - 60 if device["id"] == LOST else None} for device in DEVICES]
     (state / "devices.json").write_text(json.dumps({"schema": "telemetry.devices/1", "devices": now}))
     fast = "[sources.ixsmi]\ninterval = 0.5\n"

@@ -14,7 +14,9 @@ from kits.fake_nvml.library import FakeNvml, Process
 from kits.fake_nvml.profile import load_profile
 from kits.waiting import PATIENT_JOB
 
-pytestmark = pytest.mark.needs("cc", "root")  # only root may read another's environment, and is believed about jobs
+pytestmark = pytest.mark.needs(
+    "cc", "root"
+)  # only root may read environments of others, and root's job files are trusted
 SECRET = "hunter2-planted"
 CONFIG = """
 [attribution]

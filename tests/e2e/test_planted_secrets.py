@@ -33,7 +33,7 @@ enabled = true
 environment = true
 process_metrics = true
 """
-# A program may be called like a secret.
+# A program may have a secret as its name.
 PROGRAM = next(planted.text for planted in PLANTED if planted.text.startswith("glpat-"))
 
 

@@ -75,7 +75,7 @@ def test_reload_of_the_unit_fails_for_a_bad_file(daemon):
     shell, flag, script = shlex.split(re.search(r"^ExecReload=(.*)$", unit, re.MULTILINE)[1])
 
     def reload():
-        # As systemd fills them in.
+        # Replace the variables like systemd.
         filled = script.replace("${MAINPID}", str(daemon.pid)).replace("$$", "$")
         environment = {
             "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
@@ -110,7 +110,7 @@ def test_history_survives_a_reload(tmp_path):
         daemon.signal(signal.SIGHUP)
         daemon.until(lambda: daemon.logged("configuration reloaded"))
         daemon.until(lambda: history()[0] > start)
-        # The demo has played a full window: each new slot pushes out the oldest. The last slot was not full yet.
+        # The demo has a full history: each new slot replaces the oldest. The last slot was not complete yet.
         new_start, after, _ = history()
         dropped = round((new_start - start).total_seconds() / slot_seconds)
         assert dropped < len(before) / 2
@@ -136,7 +136,7 @@ def test_clock_step_misses_no_poll(tmp_path, step_seconds):
     with Daemon(tmp_path, config, environment=environment) as daemon:
         daemon.until_state("mthreads-gmi", "failed")
         clock.step(step_seconds)
-        # Calls without flags are of the poll for processes, which comes once a minute, and with the step.
+        # Calls without flags are of the poll for processes, which runs once a minute and at the step.
         began, before = time.monotonic(), tools.calls("mthreads-gmi").count("-q --json")
         daemon.until(lambda: tools.calls("mthreads-gmi").count("-q --json") >= before + 6)
         polls, took = tools.calls("mthreads-gmi").count("-q --json") - before, time.monotonic() - began

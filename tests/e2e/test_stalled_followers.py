@@ -22,7 +22,7 @@ STALLED = 3000
 ELSEWHERE = "127.0.0.2"
 SECONDS = 8.0
 MAX_MIB_MORE = 24.0
-# More than a slow machine needs for a page of 128 cards, less than a connection that does not read may stay.
+# Longer than a slow machine needs for a page of 128 cards, shorter than the limit of unread connections.
 HELD_UP_SECONDS = 10.0
 
 

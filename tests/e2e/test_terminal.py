@@ -40,7 +40,7 @@ def on_a_terminal(columns: int, environment: dict[str, str]) -> str:
     try:
         while chunk := os.read(ours, 1 << 16):
             found += chunk
-    except OSError:  # what Linux answers at the end
+    except OSError:  # the error of Linux at the end of a terminal
         pass
     os.close(ours)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -57,7 +57,7 @@ def a_rank_table_of_64_megabytes(folder: Path) -> Load:
     return Load(environment={"TELEMETRY_RANK_TABLE": str(path)})
 
 
-# What a node may have to bear at the same time.
+# Other loads of a node at the same time.
 BURDENS: Sequence[Burden] = (
     twelve_thousand_new_devices_at_each_poll,
     a_hundred_thousand_remembered_devices,

@@ -31,10 +31,10 @@ from telemetry_parsers.model import Poll
 
 HOUR = 3600.0
 STEP_SECONDS = 15.0
-# After which all that is kept on purpose is there.
+# After these steps everything that is kept on purpose is in memory.
 FIRST_HOURS = 4
 DEMO = "2xnvidia,1xhygon"
-# A source that has no such card is looked for; nothing is learnt from doing that thousands of times.
+# Searching sources without cards thousands of times would test nothing.
 REAL = (TOOL, "amdgpu-sysfs", "host")
 
 
@@ -74,7 +74,7 @@ class Day(FedNode):
             yield sum(len(device.readings) for device in self.store.snapshot().devices)
 
     def _ask(self, source: Source, poll: Poll) -> None:
-        # Fast polls at every step: a day has as many of them at 15 s as here.
+        # Fast polls at every step: a day at 15 s has the same number.
         interval = max(STEP_SECONDS, poll_intervals.base_interval(poll, source.settings))
         if self.now - self._asked.get((source.name, poll.name), 0.0) < interval:
             return

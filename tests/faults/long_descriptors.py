@@ -13,7 +13,7 @@ def test_without_any_descriptor_polls_fail_and_come_back(tmp_path: Path) -> None
         daemon.until_state(TOOL, "ok")
         before = holdings(daemon.pid)
         soft, hard = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
-        # The web server's end of one connection may be opened, but no pipe to a tool.
+        # The web server may accept one connection, but no pipe to a tool can be opened.
         resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (before.descriptors + 1, hard))
         daemon.until(lambda: daemon.source(TOOL)["state"] == "failed")
         source = daemon.source(TOOL)

@@ -20,7 +20,7 @@ def test_daemon_survives_an_exhausted_address_space(tmp_path: Path) -> None:
         daemon.until_state(TOOL, "ok")
         daemon.until(lambda: series(daemon, "accelerator_up{"))
         soft, hard = resource.prlimit(daemon.pid, resource.RLIMIT_AS)
-        # The daemon can have no more than it has, and a tool, which inherits the limit, not even its own program.
+        # The daemon cannot allocate more, and a tool, which inherits the limit, cannot even start.
         resource.prlimit(daemon.pid, resource.RLIMIT_AS, (1 << 20, hard))
         daemon.until(lambda: _asked(daemon) != "ok")
         resource.prlimit(daemon.pid, resource.RLIMIT_AS, (soft, hard))

@@ -48,7 +48,7 @@ def test_a_fault_costs_its_own_readings_and_a_repair_is_noticed(
         assert daemon.source(TOOL)["state"] == daemon.source("host")["state"] == "ok"
         plugin.switch_to("81")
         daemon.until(lambda: series(daemon, POWER))
-        # The daemon's own chores come for the first time meanwhile, each on a thread.
+        # Meanwhile the daemon's own jobs run for the first time, each on a thread.
         daemon.until(lambda: holdings(daemon.pid).at_most(before, more=6))
         assert len(workers(daemon)) == 1
         assert daemon.stop()[0] == 0

@@ -46,7 +46,7 @@ def test_a_driver_that_is_unloaded_takes_its_readings_along(tmp_path: Path) -> N
         assert not [line for line in amd(daemon, "up") if line.endswith(" 1.0")]
         drivers.mkdir()
         (drivers / BUS).symlink_to(card)
-        # A source that is not there is looked for once a minute.
+        # A missing source is searched once a minute.
         daemon.until(lambda: amd(daemon, "power_watts"))
 
 
@@ -76,7 +76,7 @@ def test_a_broken_proc_costs_readings_of_the_host_only(tmp_path: Path, file: str
         daemon.until(lambda: daemon.source("host"))
         assert series(daemon, "accelerator_up{")
         assert daemon.get("/api/v1/snapshot")[0] == 200
-        # What was not read is not there, and nothing is 0 that cannot be 0.
+        # Values that were not read are missing, and none is a false 0.
         shown = {line.split(" ")[0]: float(line.split(" ")[1]) for line in series(daemon, "telemetry_host_")}
         assert all(value > 0 for name, value in shown.items() if "memory" in name or "uptime" in name)
         if file == "/proc/meminfo":

@@ -49,7 +49,7 @@ class Scraper(threading.Thread):
         super().__init__(daemon=True)
         self._host, _, port = address.rpartition(":")
         self._port = int(port)
-        self._random = random.Random(seed)  # varied, and the same again
+        self._random = random.Random(seed)  # random scrapes, then the same again
         self._count = count
         self.statuses: dict[int, int] = {}
 

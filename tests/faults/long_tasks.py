@@ -10,7 +10,7 @@ from kits.tool_node import TOOL, series, tool_node
 
 GREEDY = "mx-smi"
 TASKS = 40
-# It takes every task there is, also those that come free, and holds them until it is ended.
+# Uses every free task, also those that become free later, until it is killed.
 TAKES_ALL = f"""#!{sys.executable}
 import subprocess, time
 while True:

@@ -35,7 +35,7 @@ class Load:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-# What is done to a node before its daemon starts, in the daemon's folder.
+# Changes to a node before its daemon starts, in the daemon's folder.
 Burden = Callable[[Path], Load]
 
 
@@ -125,7 +125,7 @@ def _log_in(port: int) -> float:
     """Return the seconds until the first page; bcrypt on a busy machine may outlast a connection, so try again."""
     begun = time.monotonic()
     while True:
-        with contextlib.suppress(http.client.RemoteDisconnected):  # the password is checked all the same
+        with contextlib.suppress(http.client.RemoteDisconnected):  # the password is still checked
             scrape(port)
             return time.monotonic() - begun
         assert time.monotonic() - begun < PATIENCE_SECONDS

@@ -22,7 +22,7 @@ class SmallDisk:
         self._ballast = self.folder / "ballast"
 
     def fill(self) -> None:
-        with self._ballast.open("ab", buffering=0) as file, suppress(OSError):  # full, as wanted
+        with self._ballast.open("ab", buffering=0) as file, suppress(OSError):  # the disk is full
             while True:
                 file.write(b"x" * 4096)
 

@@ -77,7 +77,7 @@ def test_a_recording_ends_with_a_whole_line_and_says_why(tmp_path: Path, disk: S
     daemon.write_config(daemon.config)
     recording = disk.folder / "recording.jsonl"
     command = [*COMMAND, "record", "--for", "60", "-o", str(recording), "--config", str(daemon.config_path)]
-    (disk.folder / "other").write_bytes(bytes(184 << 10))  # what all sources say once takes 44 KiB
+    (disk.folder / "other").write_bytes(bytes(184 << 10))  # one round of all sources takes 44 KiB
     done = subprocess.run(command, env=clean_environment(daemon.environment), capture_output=True, text=True)
     assert done.returncode == 69
     assert done.stderr.endswith("free some space or record to another disk\n")

@@ -10,9 +10,9 @@ from kits.processes import holdings
 from kits.tool_node import TOOL, series, tool_node
 
 SIGNALS = 20
-# Slow enough for each signal to arrive by itself; the check that is held up has 30 seconds.
+# Slow enough that each signal arrives separately; the blocked check has 30 seconds.
 PAUSE_SECONDS = 0.01
-# asyncio's pool of threads for what blocks fills up to its size and stays.
+# asyncio's thread pool grows to its size and keeps its threads.
 POOL_THREADS = 8
 
 

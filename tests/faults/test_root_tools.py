@@ -75,7 +75,7 @@ def given_away(path: Path) -> Path:
     return path
 
 
-# What is done to the place, and which folder is searched; the path that is blamed comes last.
+# Functions that change the tree; they return the searched folder and the path that is blamed.
 BAD: dict[str, Callable[[Tree], tuple[Path, Path]]] = {
     "the tool belongs to another": lambda tree: (tree.bin, given_away(tree.tool)),
     "its folder does": lambda tree: (tree.bin, given_away(tree.bin)),

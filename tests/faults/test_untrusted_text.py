@@ -23,7 +23,7 @@ from telemetry_parsers.model import Snapshot
 pytestmark = pytest.mark.installed
 
 LINKS = Links("/metrics", "/api/v1/snapshot", "/api/v1/history", "/healthz", "/readyz")
-# Every C0 and C1 control, and what turns the direction round, joins, hides, or ends a line for some readers.
+# Every C0 and C1 control, and characters that reverse, join, hide, or end a line for some readers.
 EVIL = (
     "".join(map(chr, (*range(1, 32), *range(127, 160))))
     + "\u2028\u2029\u202a\u202e\u2066\u2069\u200b\u200f\ufeff\U000e0041"

@@ -15,7 +15,7 @@ _HUGE = ("9" * 30, "1e308", "-1", "0.0", "1e999", "4294967295", "184467440737095
 _ENCODINGS = ("latin-1", "gbk", "utf-16", "utf-8-sig", "cp437", "shift_jis")
 _MAX_CHARACTERS = 200_000
 
-# A damage gets the text, dice that are thrown the same way for the same example, and the other texts.
+# A damage gets the text, random numbers that are the same for each run of an example, and the other texts.
 Damage = Callable[[str, random.Random, Sequence[str]], str]
 
 

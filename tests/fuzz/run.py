@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from fuzz.targets import SITE, Target, targets
 from kits.web_server import running_server
 
-# Between two looks at the clock.
+# The number of examples between two checks of the time.
 EXAMPLES_AT_ONCE = 50
 
 
@@ -67,7 +67,7 @@ def fuzz_for(target: Target, first: int, seconds: float) -> Outcome:
 
 def main() -> int:
     """Fuzz every target for its share of the time; return 1 if one failed."""
-    logging.disable(logging.CRITICAL)  # that a damaged file is unusable is what is to be expected
+    logging.disable(logging.CRITICAL)  # errors about damaged files are expected
     seconds = float(os.environ.get("FUZZ_SECONDS", "60"))
     first = int(os.environ.get("FUZZ_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
     with tempfile.TemporaryDirectory() as folder, running_server(SITE.respond) as server:

@@ -42,7 +42,7 @@ from telemetry_parsers.model import Capture, Library, Output
 from telemetry_parsers.owners.pod_resources import DecodeError, allocatable_in, pods_in
 from telemetry_parsers.vendors.ascend.rank_table import RankTableError, read_rank_table
 
-# Far more than the worst of what is fuzzed takes, and far less than anything that grows with a power of its size.
+# Far more than the slowest example needs, and far less than anything of more than linear time.
 MAX_CPU_SECONDS = 10.0
 
 
@@ -113,8 +113,8 @@ def _parser(name: str, parser: Parser) -> Target:
         if output.data is None:
             output = replace(output, text=text)
         else:
-            # As from a worker. Data as deep as Python's stack would break the checks themselves, which copy it.
-            with suppress(CodecError):  # what is no JSON stays a text
+            # As from a worker. Data as deep as Python's stack would break the checks, which copy the data.
+            with suppress(CodecError):  # invalid JSON remains text
                 output = replace(output, data=decode_line(plain_text if _depth(plain_text) < 200 else "null"))
         return replace(capture, outputs=(*capture.outputs[:position], output, *capture.outputs[position + 1 :]))
 
@@ -252,7 +252,7 @@ def _reads_rank_table(text: str) -> None:
 
 # --- the kubelet's answers
 
-# Short enough that every length is one sign of ASCII.
+# Short enough that every length is one ASCII character.
 POD_RESOURCES = [
     listed({"name": "a", "namespace": "b", "containers": [{"name": "c", "devices": [{"resource_name": "amd.com/gpu", "device_ids": ["1", "2"]}]}]}).decode("ascii"),
     allocatable({"nvidia.com/gpu": ("GPU-1",)}).decode("ascii"),
@@ -297,7 +297,7 @@ def _answers(request: Request) -> None:
 
 def _outlives(port: int, pieces: list[bytes]) -> None:
     """Send raw bytes to a real server. Its answer must be HTTP or empty, and it must answer the next request."""
-    # A server that hangs up on garbage answers well.
+    # Hanging up on garbage is a valid answer.
     with connect(port) as client, suppress(ConnectionResetError, BrokenPipeError):
         for piece in pieces:
             client.sendall(piece)

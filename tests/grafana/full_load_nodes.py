@@ -29,7 +29,7 @@ HANGS = Work(busy=1, watts=130, hertz=1.98e9, activity=0)
 SPINS = Work(busy=1, watts=80, hertz=1.98e9, activity=0)
 SLOW = replace(TRAINS, hertz=1.2e9, watts=430)
 
-# Minutes, and what is done in them.
+# The end of each kind of work in minutes, and the work.
 Course = tuple[tuple[int, Work], ...]
 
 

@@ -136,7 +136,7 @@ class Served:
 
 
 SERVED = tuple(Served(had) for had in HAVE if had.who.get("pod_namespace") == "web")
-# Of a job that counts its steps: tokens a second, and what the rules keep of its energy.
+# Jobs with steps: tokens per second, and the energy in the recording rules.
 STEP_TOKENS, STEP_JOULES = {"0": 50.0, "1": 80.0}, {"0": 6.0, "1": 2.5}
 
 
@@ -171,7 +171,7 @@ def fleet() -> Series:
         series[f"{metric}{{{name}}}"] = f"{value!r}+{growth * STEP_SECONDS!r}x{steps}"
 
     def count(metric: str, labels: Mapping[str, str], a_second: float, steps: int = STEPS) -> None:
-        # As if it had begun long before: Prometheus does not extrapolate a counter below zero.
+        # Starts above 0, because Prometheus does not extrapolate a counter below zero.
         add(metric, labels, a_second * 86_400, a_second, steps)
 
     for card in CARDS:

@@ -91,7 +91,7 @@ def _run(folder: Path, groups: Sequence[Group], stories: Iterable[Mapping[str, o
     document = {
         "rule_files": [str(rules)],
         "evaluation_interval": every,
-        # Else promtool goes through the groups in another order each time.
+        # Otherwise promtool evaluates the groups in a random order.
         "group_eval_order": [group["name"] for group in groups],
         "tests": list(stories),
     }
@@ -118,7 +118,7 @@ def answers(
 ) -> list[list[Sample]]:
     """Return the answer of each query at its time; promtool prints answers that it does not expect."""
     questions = [{"expr": query, "eval_time": at, "exp_samples": _NEVER} for query, at in queries]
-    # Prometheus fills in the texts of all alerts at each evaluation.
+    # Prometheus expands the texts of all alerts at each evaluation.
     bare = [
         {**group, "rules": [{**rule, "annotations": {}} if "alert" in rule else rule for rule in group["rules"]]}
         for group in groups

@@ -12,7 +12,7 @@ from grafana.promtool import Group, Sample, Series, answers, needed_by
 # Minutes: the first ones after a start, before the turn, soon after it, and long after it.
 ALWAYS = (1, 3, 6, 12, 20, 29, 31, 32, 34, 38, 45, 62)
 LATER = (62,)
-# With a restart in it, and a card that is lost all the while.
+# Contains a restart, and a card that is lost all the time.
 AROUND_A_RESTART = (29, 31, 32, 33, 34, 62)
 QUIET: Mapping[str, int] = {}
 
@@ -24,7 +24,7 @@ class Scene:
     nodes: tuple[Node, ...]
     firing: Mapping[str, int]
     minutes: tuple[int, ...] = LATER
-    # All that a node has is played; else only what its cards are and do, and what is special in the scene.
+    # In these scenes all series of a node are played; in others only those of its cards and of the scene.
     is_full: bool = False
 
 
@@ -45,7 +45,7 @@ def by_cluster(samples: Iterable[Sample]) -> Mapping[str, Counter[str]]:
     return found
 
 
-# What is the same on all cards of most scenes.
+# Series that are the same on all cards of most scenes.
 _USUAL = re.compile(
     "accelerator_(clock|ecc|fan|health|link|memory_activity|memory_total|pcie|recovery|remapped|retired|row|throttled)"
 )

@@ -42,7 +42,7 @@ PLACES = {
     "card": CARD,
     "other card": OTHER_CARD,
 }
-# What fires, where, and with which code; and what is sent.
+# The firing alerts with location and code, and the messages sent.
 HELD_BACK = {
     "a dead node with its remembered errors": (
         "TelemetryDown; AcceleratorUncorrectedErrors, card; TelemetryRestarting",
@@ -100,7 +100,7 @@ def test_one_trouble_is_one_message(manager: Alertmanager) -> None:
     wanted = {why: set(names.split()) for why, (_, names) in HELD_BACK.items()}
     for why, (alerts, _) in HELD_BACK.items():
         manager.send(list(alerts_of(alerts, why)))
-    # All at one moment: what holds others back does so a moment after it has come, the wrong ones too.
+    # All at once, because an alert inhibits others only a moment after it has arrived.
     until(lambda: {why: names(why) for why in wanted} == wanted, "that one trouble is one message")
     manager.send([alert("TelemetryAbsent", {})])
     until(lambda: "TelemetryDown" not in names(), "nodes of an absent cluster")

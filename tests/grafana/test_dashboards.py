@@ -18,7 +18,7 @@ from telemetry_grafana.outputs import PAGES
 from telemetry_grafana.promql import QueryError
 
 UIDS = [page.uid for page in PAGES]
-# Tables of what there should be none of say so themselves.
+# Tables that should be empty have a text of their own.
 NONE_IS_WELL = {
     *("Firing alerts", "Maintenance", "Partitions"),
     *(
@@ -32,7 +32,7 @@ NONE_IS_WELL = {
         "Unknown device names",
     ),
 }
-# What the Prometheus data source reads in an annotation, and the SDK does not know.
+# A field of annotations that the Prometheus data source reads, but the SDK does not know.
 OF_THE_SOURCE = {"step", "titleFormat", "textFormat", "tagKeys"}
 
 
@@ -99,7 +99,7 @@ def test_a_query_follows_the_variables_and_makes_up_no_nought() -> None:
     """Missing data must not look like a healthy state."""
     for name, _, target in targets():
         assert target["datasource"] == SOURCE, name
-        # Tokens of pods, models and jobs are those of a cluster: they are not counted by card.
+        # Tokens of pods, models and jobs are counted by cluster, not by card.
         assert '$job"' in target["expr"] or re.search(
             r'(pod|model_name|job_id):\w+:\w+\{cluster=~"\$cluster"\}', target["expr"]
         ), name
@@ -117,7 +117,7 @@ def test_a_table_shows_named_columns_only() -> None:
         values = [column for column in shown if column.startswith("Value")]
         assert {"Time", "job", "id", "__name__"}.isdisjoint(shown), name
         assert set(values) <= set(by_id["organize"]["renameByName"]), name
-        # Grafana leaves the query's name out where there is one query only.
+        # Grafana omits the query's name if there is only one query.
         assert len(panel["targets"]) > 1 or values in ([], ["Value", "Value #A"]), name
 
 

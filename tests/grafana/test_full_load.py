@@ -138,7 +138,7 @@ def broken() -> dict[tuple[str, int], dict[str, Nodes]]:
     }
 
 
-# One scene of each kind of trouble, and those that look most like one.
+# A scene of each kind of trouble, and the scenes most similar to one.
 QUICK = (
     "decoding without memory readings",
     "one card with a lower cap",
@@ -162,7 +162,7 @@ def assert_scenes(folder: Path, is_wanted: Callable[[str], bool], evaluated_ever
     for (alert, count), scenes in broken().items():
         series |= scenes
         firing |= {name: {63: {alert: count}} for name in scenes}
-    # A node that was seen before is beside each.
+    # Each scene also contains a node that was seen before.
     played = {
         name: {
             key: values

@@ -138,7 +138,7 @@ def test_clusters_that_share_a_store_stay_apart() -> None:
 def test_no_rule_compares_the_clock_of_prometheus_with_a_nodes() -> None:
     """A node's clock may be years behind. One rule compares the two clocks and reports that."""
     for expression in expressions():
-        # The start of a memory is a number like a name: it is compared with that of an earlier memory.
+        # The start of a daemon's state identifies the state: it is only compared with an earlier start.
         text = expression.replace("telemetry_remembers_since_timestamp_seconds", "memory")
         # The end of a maintenance is recorded by the clock of Prometheus.
         text = text.replace(MAINTENANCE_END, "maintenance")

@@ -211,7 +211,7 @@ def scenes() -> dict[str, Scene]:
     }
 
 
-# Each way in which a node, its daemon and its cards fare; the other scenes are variations.
+# Each kind of trouble of a node, its daemon and its cards; the other scenes are variations.
 QUICK = (
     "all is well",
     "the daemon is restarted",

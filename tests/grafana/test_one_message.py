@@ -56,7 +56,7 @@ def scenes() -> dict[str, tuple[Node, dict[int, str]]]:
         ),
         "a card is hot": (heated(then(66, f"109x{END}")), {45: HOT, 62: HOT}),
         "a card is hotter than its peers": (heated(then(66, f"95x{END}")), {62: PEERS}),
-        # Two minutes of three it is not critical: that alert never fires, and holds nothing back.
+        # It is critical only one minute of three: that alert never fires, and inhibits nothing.
         "a card is critically hot for moments": (
             heated(then(66, " ".join(["113 109 109"] * 12))),
             {45: HOT, 62: HOT},

@@ -16,7 +16,7 @@ from kits.captures import ROOT
 SCRAPED_EVERY = 15
 NODE = 'job="j",instance="n"'
 CARD = f'{NODE},vendor="v",device="0",id="i",model="m"'
-# Counters that no source reads more often than once a minute, or than once in five.
+# Counters that are read at most once a minute, or once in five minutes.
 SLOW = {
     "PCIe traffic": (60, ("accelerator_pcie_receive_bytes_total", "accelerator_pcie_transmit_bytes_total")),
     "Traffic between cards": (60, ("accelerator_link_receive_bytes_total", "accelerator_link_transmit_bytes_total")),
@@ -54,7 +54,7 @@ def sent(target: Mapping[str, str]) -> str:
 def test_a_rate_of_what_is_polled_rarely_is_steady(tmp_path: Path) -> None:
     """A constant rate of ten per second from a slow poll is never shown as zero or as a third too high."""
     stories = []
-    moments = "[15m:7s]"  # hardly ever those of a scrape
+    moments = "[15m:7s]"  # rarely the time of a scrape
     for title, (polled_every, metrics) in SLOW.items():
         repeats = polled_every // SCRAPED_EVERY
         steps = " ".join(f"{10 * polled_every * n}x{repeats - 1}" for n in range(5400 // polled_every))

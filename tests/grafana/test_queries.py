@@ -76,7 +76,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         rules = impatient(sorted(RULES.glob("*.yml")), folder)
         addresses = [daemon.address for daemon in daemons]
         prometheus = stack.enter_context(Prometheus(folder, addresses, rules))
-        # Rates need a few scrapes, and what is recorded from rates a few more; slow polls come once a minute.
+        # Rates need a few scrapes, recorded series of rates a few more; slow polls run once a minute.
         until(lambda: len(prometheus.query("accelerator:utilization_ratio:zscore")[1]) > 3, "recorded scores")
         until(lambda: len(prometheus.query("count_over_time(up[1m]) > 20")[1]) == len(NODES), "scrapes")
         until(lambda: prometheus.query("rate(accelerator_pcie_receive_bytes_total[15s])")[1], "a slow counter")

@@ -23,7 +23,7 @@ EXPRESSIONS = {
     for group in groups_of(RECORDING, ALERTS)
     for rule in group["rules"]
 }
-# It looks for links that were up long ago: the daemon's own event `link_down` is planted in its place.
+# It needs links that were up long ago; the daemon's event `link_down` is planted instead.
 OF_THE_PAST = {"AcceleratorLinkDown"}
 COMPARED = {condition.alert for condition in CONDITIONS if condition.alert} - OF_THE_PAST
 MINUTES = 85
@@ -115,7 +115,7 @@ def test_the_alerts_of_each_fault_are_those_that_its_conditions_name(tmp_path: P
     assert_agree(tmp_path, node, [ids[name] for name, fault in faults.items() if fault.is_silent])
 
 
-# Those around which something changes, of any sensor.
+# Values near the thresholds of any sensor.
 DEGREES = st.sampled_from([60.0, 81.9, 82.0, 85.0, 85.1, 87.0, 90.0, 94.9, 95.0, 95.1, 97.0, 104.9, 105.0, 110.0])
 SENSORS = ("core", "junction", "aid0", "hbm0", "board")
 LIMITS = ("slowdown", "critical", "shutdown")

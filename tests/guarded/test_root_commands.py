@@ -28,7 +28,7 @@ pytestmark = pytest.mark.needs("root")
 
 SERVICE = 65534
 LOST = Identity("GPU-1", "nvidia", "0", "X", lost_since=1.7e9)
-# All names that we make in the folders, and those that we made there before.
+# All names that the daemon creates in the folders, now or in earlier releases.
 NAMES = (
     "devices.json",
     "control.sock",
@@ -95,7 +95,7 @@ def node() -> Iterator[Node]:
 def in_each(node: Node, plant: Callable[[Path, Path], None]) -> None:
     for folder in (*node.owned, node.folder / "shared"):
         for name in NAMES:
-            with suppress(FileExistsError):  # what the node needs has the name already
+            with suppress(FileExistsError):  # the name exists already and the node needs it
                 plant(folder / name, node.outside / name)
                 os.chown(folder / name, SERVICE, SERVICE, follow_symlinks=False)
 
@@ -251,6 +251,6 @@ def written_in(folder: Path) -> bool:
         with OwnFolder.at(folder) as opened:
             opened.replace("devices.json", b"{}")
             os.close(opened.open_lock_file("smi.lock"))
-    except OSError:  # that it is refused is the answer
+    except OSError:  # a refusal is a good answer
         return False
     return True

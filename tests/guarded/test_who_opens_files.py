@@ -14,7 +14,7 @@ PACKAGES = (
 )
 ROOM = "daemon/telemetry_daemon/guarded/"
 
-# Whatever it is called on: os, a Path, a socket, shutil, tempfile, logging.
+# Calls of these names on any object: os, a Path, a socket, shutil, tempfile, logging.
 WORDS = """
 open fdopen creat memfd_create write_text write_bytes read_text read_bytes touch truncate pwrite ftruncate mkdir
 makedirs rmdir removedirs unlink remove rename renames symlink symlink_to link hardlink_to link_to chmod lchmod
@@ -69,7 +69,7 @@ def calls(tree: ast.AST) -> Iterator[str]:
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
         if name in CALLS and (name not in COMMON_WORDS or _is_module(function)):
             yield name
-        # str.replace and dataclasses.replace take more, or names; Path.replace takes the one target.
+        # Path.replace has a single argument; str.replace and dataclasses.replace have more, or keywords.
         moved = name == "replace" and isinstance(function, ast.Attribute) and len(node.args) == 1 and not node.keywords
         if moved or (name == "replace" and _is_module(function)):
             yield name

@@ -13,7 +13,7 @@ from unittest.mock import patch
 from kits.daemon import clean_environment
 from telemetry_daemon.cli import main
 
-# `serve` does not end by itself; `job` ends the whole process, and `top` needs a terminal.
+# `serve` does not return, `job` exits the process, and `top` needs a terminal.
 _NEEDS_A_PROCESS = ("serve", "job", "top")
 
 

@@ -34,7 +34,7 @@ class Follower:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Both hold the socket: without the first it would stay open.
+        # Both objects keep the socket open, so both must be closed.
         self.answer.close()
         self._connection.close()
 

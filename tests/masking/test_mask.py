@@ -317,7 +317,7 @@ def test_short_values_get_different_stand_ins() -> None:
     assert len(set(masked_text(text).splitlines())) == 9
 
 
-# All captures, by the folder that they lie in; each is planted with what its number says.
+# All captures by folder; the number of each selects the planted identities.
 FILES: dict[str, list[tuple[int, Case | Path]]] = {}
 for _number, _file in enumerate([*own_cases(), *shared_files()]):
     FILES.setdefault(_file.tool if isinstance(_file, Case) else _file.parent.name, []).append((_number, _file))

@@ -86,7 +86,7 @@ def test_words_are_found_like_by_a_pattern_of_all_words(words: list[str], later:
     words_known = WholeWords(words)
     words_known.add(later)
     longest_first = sorted({*words, *later}, key=len, reverse=True)
-    # Without regard to case in the words alone: with it, [a-z] takes İ, too.
+    # Case-insensitive in the words only: otherwise [a-z] would match İ, too.
     pattern = rf"(?<![0-9a-zA-Z])(?i:{'|'.join(map(re.escape, longest_first)) or '(?!)'})(?![0-9a-zA-Z])"
     assert list(words_known.find(text)) == [match.span() for match in re.finditer(pattern, text)]
 

@@ -234,7 +234,7 @@ def test_after_a_pause_the_library_and_lost_cards_are_tried_again(fake: FakeMtml
 
     fake.set_answers("node", init=f"!{library.UNKNOWN}")
     assert up_at(100.0) == []
-    fake.set_answers("node", init="!4")  # the fake's way of saying nothing special
+    fake.set_answers("node", init="!4")  # as without an answer for `init`
     assert (up_at(129.0), up_at(130.0)) == ([], [True, True])
     fake.fail(0, library.DRIVER_FAILURE)
     assert up_at(131.0) == [False, True]

@@ -12,7 +12,7 @@ from kits.fake_nvml.build import LEVELS, SOURCES, library, symbols
 from kits.fake_nvml.reader import Bench
 
 pytestmark = pytest.mark.needs("cc")
-# pynvml's names of structures that are not ours with `c_` before them.
+# Structures whose name in pynvml is not the C name with the prefix `c_`.
 NAMES_IN_PYNVML = {
     "nvmlPciInfo_t": "nvmlPciInfo_t",
     "nvmlPciInfoExt_v1_t": "nvmlPciInfoExt_v1_t",
@@ -42,7 +42,7 @@ def in_pynvml(structure: str) -> Any:
 
 def test_structures_are_as_pynvml_has_them() -> None:
     rows = layout()
-    # As many metrics as the caller says: the C structure has one.
+    # The number of metrics depends on the caller; the C structure has one.
     members = [row for row in rows if row[1] not in ("", "metrics")]
     fields = [getattr(in_pynvml(structure), member) for structure, member, *_ in members]
     assert [row[2:] for row in members] == [(field.offset, field.size) for field in fields], members
@@ -50,7 +50,7 @@ def test_structures_are_as_pynvml_has_them() -> None:
     wholes = {structure: size for structure, member, _, size in rows if not member}
     assert wholes == {structure: ctypes.sizeof(in_pynvml(structure)) for structure in wholes}
     defined = set(re.findall(r"^\} (nvml\w+_t);", (SOURCES / "nvml_types.h").read_text(), re.MULTILINE))
-    # pynvml has this one wrong.
+    # This structure is wrong in pynvml.
     assert {structure for structure, *_ in rows} == defined - {"nvmlUnrepairableMemoryStatus_v1_t"}
 
 

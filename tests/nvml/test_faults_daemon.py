@@ -14,7 +14,7 @@ from kits.processes import alive
 
 pytestmark = [pytest.mark.installed, pytest.mark.needs("cc")]
 PATIENT = "[sources.nvml]\ninterval = 0.5\ndeadline = 60.0\n"
-# No call that hangs ends by itself; on a slow machine other polls may miss this deadline, too, and are asked again.
+# Hanging calls never return; on a slow machine other polls may miss this deadline, too, and are repeated.
 STRICT = "[sources.nvml]\ninterval = 0.5\ndeadline = 2.0\n"
 KEPT, LOST = (f"GPU-5f1c2a90-77b3-4d0e-9a51-0c3e8800010{number}" for number in (1, 2))
 # The event that removed the card may come with its loss, so its events are still shown.

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.needs("cc")
 UTILIZATION = "nvmlDeviceGetUtilizationRates"
 
 
-# What an error of one call makes of its reading, and whether it is a problem.
+# The absence of the reading after an error of its call, and whether there is a problem.
 ERRORS = {
     Absent.NOT_SUPPORTED: ((2, 3, 13, 25, 26), ()),
     Absent.NOT_PERMITTED: ((4, 17), ()),

@@ -15,7 +15,7 @@ HERE = Path(__file__).parent / "h200"
 RECORDING, TRACE = HERE / "load.jsonl.gz", HERE / "trace.json.gz"
 FLIGHT = HERE / "20261126T105327Z-xid_31.jsonl.gz"
 MIB = 1 << 20
-# `nvidia-smi -q` within the second of the poll that is shown, and by how much one may differ from the other.
+# `nvidia-smi -q` within a second of the shown poll, and the permitted differences.
 NVIDIA_SMI = [
     ("temperature_celsius", "core", 41, 0),
     ("temperature_celsius", "memory", 40, 0),

@@ -17,7 +17,7 @@ PAGES = Path(__file__).parent / "pages"
 def test_the_page_of_a_node(profile: str, tmp_path: Path, assert_golden: Callable[[Path, str], None]) -> None:
     fake = FakeNvml(tmp_path, profile)
     for gpu in range(1, load_profile(profile).gpus):
-        fake.unplug(gpu)  # one GPU says it all
+        fake.unplug(gpu)  # one GPU is enough
     command = ("snapshot", "--all", "--format", "prometheus", "--source", "nvml", "--timeout", "2m")
     done = run_main(*command, environment=fake.environment)
     assert (done.status, done.stderr) == (0, "")

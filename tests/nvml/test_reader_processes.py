@@ -35,12 +35,12 @@ def two(bench: Bench) -> Bench:
         (["71:90:0:0:0:0", "72:10:0:0:0:0"], {71: 0.9, 72: 0.1}),
         (["71:30:0:0:0:1000", "71:90:0:0:0:0"], {71: 0.9, 72: 0.0}),
         (["71:0:0:0:0:0"], {71: 0.0, 72: 0.0}),
-        # What no part of the time can be.
+        # Impossible percentages.
         (["71:101:0:0:0:0", "72:10:0:0:0:0"], {71: None, 72: 0.1}),
         (["71:-:0:0:0:0"], {71: None, 72: 0.0}),
-        # Of the poll before, so neither did anything since.
+        # Samples of the previous poll: neither process has run since.
         (["71:90:0:0:0:60000000"], {71: 0.0, 72: 0.0}),
-        # Of a process that ended: it may be what another one is called elsewhere.
+        # A sample of a process that has ended; another process may have its pid now.
         (["999:90:0:0:0:0"], {71: None, 72: None}),
         (["71:40:0:0:0:0", "999:90:0:0:0:0"], {71: 0.4, 72: None}),
     ],

@@ -13,7 +13,7 @@ from telemetry_parsers.model import Absent, Report
 PAGES = Path(__file__).parent / "pages"
 
 
-# What the daemon makes of the readings, and what needs events, two samples of GPM or a structure of the library's own.
+# Metrics derived by the daemon, and metrics that need events, two samples of GPM or structures of the library.
 NOT_HERE = re.compile(
     "accelerator_(info|up|event_watch|memory_used_ratio|flops_per_cycle|peak_|(graphics|sm|tensor|pipe)_active|sm_occupancy"
     "|memory_bandwidth_ratio|fan_rpm)|telemetry_"

@@ -10,7 +10,7 @@ UUID = "1a2b3c4d-0001-0002-0003-0123456789ab"
 GPU, MIG, MLU = f"GPU-{UUID}", f"MIG-{UUID}", f"MLU-{UUID}"
 RENDERS = {"amdgpu_xcp_3": "131", "0000:19:00.0": "128"}
 
-# Resource, id, then vendor, ways and values in the order in which they are tried, instance and part.
+# Resource, id, then vendor, kinds and values of names in the order of trial, instance and part.
 KNOWN = [
     ("nvidia.com/gpu", GPU, "nvidia", {"uuid": GPU}, "", ""),
     ("nvidia.com/gpu", f"{GPU}::7", "nvidia", {"uuid": GPU}, "", "7"),
@@ -78,7 +78,7 @@ def test_known_id_has_its_names() -> None:
         assert found.replica == part
 
 
-# Quantities, monitors and what other devices' plugins offer.
+# Quantities, monitors and resources of other device plugins.
 def test_ids_of_quantities_name_no_card() -> None:
     for resource in [
         "hygon.com/dcumem",

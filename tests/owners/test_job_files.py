@@ -19,7 +19,7 @@ def card(index: int, vendor: str = "nvidia", **facts: str) -> MergedDevice:
     )
 
 
-# The tool's numbers run against those of the device files, as after an exchange of boards.
+# The tool's numbers are in the reverse order of the device files, as after an exchange of boards.
 CARDS = (card(0, minor="1"), card(1, minor="0"), card(7, minor="2"))
 AMD = (card(0, "amd", render_node="renderD130"), card(1, "amd", render_node="renderD128"))
 

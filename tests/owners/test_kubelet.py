@@ -121,7 +121,7 @@ def test_a_pod_is_known_by_uid_and_container() -> None:
     assert side == Claim(owner("a", "side"), ("podname:team/a/side", f"container:{'ef' * 32}"))
 
 
-# Whether the pod lives, by the uids of its log folders and the cgroups that there are.
+# Whether the pod is alive, by uids of log folders and existing cgroups.
 LIVES = [
     pytest.param([folder("a", FIRST)], [FIRST], True, [FIRST], id="it has a cgroup"),
     pytest.param([folder("a", FIRST), folder("b", OTHER)], [OTHER], False, [FIRST], id="a pod that ended and is still listed"),

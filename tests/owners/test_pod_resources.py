@@ -149,6 +149,6 @@ def test_damaged_messages_are_read_as_protobuf_reads_them(message: dict[str, Any
     except (
         DecodeError,
         ProtobufError,
-    ):  # what either refuses gives no readings; we may pass over what we never look at
+    ):  # a message refused by either decoder gives no report; our decoder skips fields that it does not need
         return
     assert found == [expected(entry) for entry in made.pod_resources]

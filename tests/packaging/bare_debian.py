@@ -21,7 +21,7 @@ import pytest
 from kits.captures import ROOT
 from kits.ports import free_address
 
-# Those of Debian's own with which a newcomer comes.
+# The supported Debian releases.
 SUITES = ("bookworm", "trixie")
 PACKAGES = ("git", "make", "python3", "python3-venv")
 TREES = ROOT / "build" / "bare"
@@ -32,7 +32,7 @@ PART = (
     " tests/packaging/test_install_script.py tests/plugins/test_example_plugin.py tests/polling tests/faults/test_root_tools.py"
     " tests/nvml/test_without_compiler.py tests/nvml/test_reader_drivers.py tests/benchmarks/test_fleet.py"
 )
-# What the newcomer's shell may hold: a language that the machine lacks, a proxy that leads nowhere, settings of ours.
+# Variables of a new user's shell: a locale that is not installed, a dead proxy, settings of telemetry.
 SHELL = {"LC_ALL": "zh_CN.UTF-8", "http_proxy": "http://127.0.0.1:9", "COLUMNS": "50", "TELEMETRY_LOG_LEVEL": "debug"}
 OF_PIP = re.compile(r"PIP_.*|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|(https?|all|no)_proxy", re.IGNORECASE)
 SET_UP = f"""\
@@ -62,7 +62,7 @@ def unpacked(suite: str) -> Path:
         shutil.rmtree(tree, ignore_errors=True)  # there is none before the first time
         TREES.mkdir(parents=True, exist_ok=True)
         line = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(tree)]
-        # Whatever it mounts goes with the namespace.
+        # Mounts end with the namespace.
         made = subprocess.run(["unshare", "--mount", *line], capture_output=True, text=True)
         assert made.returncode == 0, (made.stdout + made.stderr)[-2000:]
         with (tree / "etc/passwd").open("a") as users:

@@ -140,7 +140,7 @@ def shell_of(file: Path) -> str:
 
 
 FILES = [file for name in (".ci", "deploy", "tests/systemd", "tests/packaging") for file in (ROOT / name).rglob("*")]
-# Bytecode comes and goes while tests run side by side.
+# Parallel tests create and delete bytecode.
 SHELL_SCRIPTS = sorted(file for file in FILES if "__pycache__" not in file.parts and file.is_file() and shell_of(file))
 
 

@@ -16,7 +16,7 @@ from telemetry_daemon.terminal import exits
 FOLDER = ROOT / "daemon" / "telemetry_daemon" / "completion"
 SOURCES = {"mthreads-gmi", "rocm-smi", "nvml", "npu-smi", "host"}
 
-# The words of a command line so far, what is offered for the last, and whether there is more.
+# The command line so far, the completions of the last word, and whether there are more.
 OFFERED = [
     ("", {"serve", "snapshot", "parse", "record", "doctor", "config", "version"}, "more"),
     ("-", {"-h", "--help", "--version"}, "all"),

@@ -34,7 +34,7 @@ def test_what_is_copied_from_the_checkout_is_there_and_makes_the_wheel(tmp_path:
         for name in names:
             target_path = source / target.removeprefix("/src/") if (ROOT / name).is_dir() else source / name
             target_path.parent.mkdir(parents=True, exist_ok=True)
-            if (ROOT / name).is_dir():  # without bytecode, which comes and goes while tests run side by side
+            if (ROOT / name).is_dir():  # without bytecode, which parallel tests create and delete
                 shutil.copytree(ROOT / name, target_path, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy(ROOT / name, target_path)

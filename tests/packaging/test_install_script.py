@@ -17,7 +17,7 @@ from kits.web_server import cheap_hash, make_pki, running_server
 from telemetry_daemon.web.messages import Request, Response
 from telemetry_exporters.prometheus.renderer import Renderer
 
-# What is there on every node, and is still there after a purge.
+# Folders of every node, which a purge keeps.
 FOLDERS = ("etc/systemd/system", "opt", "usr/local/bin", "usr/local/share/man", "var/lib", "run")
 PROGRAM = "opt/device-telemetry/venv/bin/telemetry"
 OTHER_USER = 65534
@@ -53,7 +53,7 @@ def test_what_is_installed_and_removed_leaves_no_trace(tmp_path: Path, node: Pat
     made = bundle(tmp_path / "bundle", "1.0")
     output = installed(node, made)
     assert "installed: telemetry 1.0" in output
-    # The script reports what a staged root cannot have.
+    # The script reports the steps that are impossible for a staged root.
     assert re.findall("^skipped: (.*)", output, re.MULTILINE) == [
         "user and groups, because of DESTDIR",
         "starting the service, because of DESTDIR",
@@ -64,15 +64,15 @@ def test_what_is_installed_and_removed_leaves_no_trace(tmp_path: Path, node: Pat
     assert f"ExecStart=/{PROGRAM} serve\n" in unit
     assert f'ExecReload=/bin/sh -c "/{PROGRAM} config check;' in unit
     assert (node / "usr/local/bin/telemetry").readlink() == Path(f"/{PROGRAM}")
-    # It is to run where the folder has become the root.
+    # The program must run when the folder has become the root.
     assert str(node) not in (node / PROGRAM).read_text()
     page = (node / "usr/local/share/man/man1/telemetry.1").readlink()
     assert (node / page.relative_to("/")).is_file()
-    # The bindings that no driver brings come with it.
+    # Bindings that no driver installs are included.
     assert list((node / "opt/device-telemetry/venv/lib").rglob("pymtml.py"))
 
     first = tree(node)
-    # The Python may be named as it is seen from here.
+    # The path of Python may be relative to the current folder.
     again = made.run(node, "--python", f"./{Path(sys.executable).name}", cwd=Path(sys.executable).parent)
     assert (again.returncode, again.stderr) == (0, ""), again.stdout
     assert again.stdout.endswith("nothing was changed\n")

@@ -18,7 +18,7 @@ from kits.scripts import script_module
 from kits.waiting import PATIENCE_SECONDS
 from kits.web_server import make_pki, running_server
 
-# Stands in for the command: tells what it was asked, and answers as the test's folder says.
+# A stand-in for the command: it records its arguments and exits with the status in the test's folder.
 TELEMETRY = """#!/bin/sh
 here=$(dirname "$0")
 echo "$*" >>"$here/asked"
@@ -84,11 +84,11 @@ REAL_CARDS = "serving this machine's accelerators"
         (3, "", [SEARCH, "serve --demo"], "no accelerator here: serving a simulated node\n"),
         # An error ends it with the command's status.
         (64, "", [SEARCH], ""),
-        # A choice that is made is kept.
+        # Explicit arguments are kept.
         (3, "--demo", ["serve --demo"], ""),
         (3, "--demo=8xnvidia", ["serve --demo=8xnvidia"], ""),
         (3, "--replay FILE", ["serve --replay FILE"], ""),
-        # Flags go to all commands that know them.
+        # Flags are passed to all commands that accept them.
         (
             3,
             "--config c.toml --web.listen-address=:9000 --log.level debug",
@@ -98,7 +98,7 @@ REAL_CARDS = "serving this machine's accelerators"
             ],
             "",
         ),
-        # The log is of what is wrong unless something else is chosen.
+        # By default only warnings and errors are logged.
         (0, "", [SEARCH, "serve"], "log: warning\n"),
         (0, "--log.format=json", [SEARCH, "serve --log.format=json"], "log: usual\n"),
     ],
@@ -132,7 +132,7 @@ def test_the_address_is_said_once_it_answers(tmp_path: Path) -> None:
         finally:
             process.terminate()
             output, _ = process.communicate(timeout=PATIENCE_SECONDS)
-    # What is started in this process's place ends with its status, and the address was all that it had to say.
+    # The script exits with the status of the daemon, and printed nothing but the address.
     assert (process.returncode, output) == (0, "")
 
 

@@ -17,7 +17,7 @@ FOLDER = ROOT / "deploy/systemd"
 UNIT = FOLDER / "telemetry.service"
 DROP_INS = sorted((FOLDER / "drop-ins").glob("*.conf"))
 MAX_EXPOSURE = "20"  # tenths
-# The name under which a driver registers nodes, where it is not the nodes' own.
+# The driver's name for its device nodes, if it differs from the names of the nodes.
 REGISTERED_AS = {"renderD": "226", "davinci": "devdrv-cdev", "nvidia": "195", "nvidiactl": "195"}
 # Would break the access to groups and devices, readings from /proc, scrapes from elsewhere.
 HARMFUL = {

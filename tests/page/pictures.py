@@ -40,7 +40,7 @@ PICTURES = (
 )
 
 
-# In a page of its own: which of 256 colours each pixel has. Colours that differ little share the mean of them.
+# Runs in a separate page: reduces the picture to 256 colours; similar colours get their mean.
 _COLOURS = """async (png) => {
   const image = await createImageBitmap(await (await fetch('data:image/png;base64,' + png)).blob());
   const { width, height } = image, context = new OffscreenCanvas(width, height).getContext('2d');

@@ -18,7 +18,7 @@ LIMITED: Readings = [
     ("temperature_slowdown_celsius", "core", LIMIT),
     ("temperature_margin_celsius", "", "not_supported"),
 ]
-# What the card says: metric, label, value.
+# The readings of the card: metric, label, value.
 FAULTS: Mapping[str, Readings] = {
     "asks for a reset": [("recovery_action", "none", 0), ("recovery_action", "reset", 1)],
     "health alarm": [("health", "alarm", 1)],
@@ -35,7 +35,7 @@ FAULTS: Mapping[str, Readings] = {
     "at its power cap": [("throttled", "sw_power_cap", 1), ("power_watts", "", 700), ("power_cap_watts", "", 700)],
     "asleep": [("suspended", "", 1)],
 }
-# What is no evidence against a card, so that it stays out of the way.
+# Readings of a cool card, which cause no other condition.
 QUIET = {"at its power cap", "asleep"}
 EVENT, LOST, WELL = len(FAULTS), len(FAULTS) + 1, len(FAULTS) + 2
 COOL: Readings = [("temperature_celsius", "core", 55), ("power_watts", "", 300), ("throttled", "sw_thermal", 0)]

@@ -33,7 +33,7 @@ def hostile(tmp_path: Path) -> Node:
         hostname=MARKUP,
         models={str(card): text for card, text in zip(cards, TEXTS, strict=True)},
         problems=[[text, text] for text in TEXTS],
-        # Who calls himself longer is not admitted.
+        # Longer names are not accepted.
         owners=[[card, "job", text[:1000], text[:1000]] for card, text in zip(cards, TEXTS, strict=True)],
         events=[[card, text, text] for card, text in zip(cards, TEXTS, strict=True)],
         readings=[

@@ -15,7 +15,7 @@ from page.view import View
 
 pytestmark = pytest.mark.needs("chromium")
 
-# What the browser itself writes of a daemon that is away: by where it was in its request, a name of many.
+# The browser's errors about a stopped daemon; the name depends on the state of the request.
 AWAY = r"^Failed to load resource: net::ERR_"
 
 

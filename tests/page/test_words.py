@@ -16,14 +16,14 @@ from telemetry_parsers.past import KEPT
 
 pytestmark = pytest.mark.needs("chromium")
 
-# Where the words change, and ties that are rounded to the even number.
+# Numbers at which the unit changes, and ties that are rounded to even.
 EDGES = (
     "0 0.5 1 1.5 2.5 0.25 0.35 0.05 0.005 0.0049 -40 -0.04 -0.06 12.345 61.25 59.99 60 60.5 9.94 9.95 9.96 9.994 9.995 9.996 "
     "99.94 99.95 99.96 100 100.5 101.5 1023 1023.4 1023.5 1023.6 1024 0.0005 0.00095 0.000999 0.001 0.0994 0.0995 0.0996 "
     "0.985 0.99 0.995 0.9985 0.999 0.9999 0.0999 1048575 1e6 1e9 1.755e9 123456789012 1e12 1e15"
 )
 MIB = 1024.0**2
-# Values as they are measured, and those beside which the words change. The stream has about four digits of each.
+# Typical values, and values near a change of unit. The stream has about four digits of each.
 VALUES: dict[str, tuple[Callable[[float], str], list[float]]] = {
     "temperature_celsius": (human.celsius, [0, 0.04, 0.5, 9.96, 55, 61.25, 66.04, 87.96, 99.94, 100, 104.5]),
     "power_watts": (human.watts, [0, 0.004, 0.4, 1.5, 5.25, 9.94, 9.96, 10, 74.6, 99.5, 345.2, 700, 1299.6]),
@@ -71,6 +71,6 @@ def test_each_number_reads_as_in_the_terminal(tab: Tab, tmp_path: Path) -> None:
         wrong = {}
         for (card, metric), value in numbers.items():
             words, shown = VALUES[metric][0](value), view.value(ids[card], metric)
-            if not shown.startswith(words):  # the whole may follow: `of 79.6 GiB`
+            if not shown.startswith(words):  # the total may follow: `of 79.6 GiB`
                 wrong[metric, value] = (words, shown)
         assert wrong == {}

@@ -18,7 +18,7 @@ from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Absent, Capture, Output, Report
 
 FOLDER = Path(__file__).parent / "short"
-# What is escaped in a line of text: what an editor does not show, and the sign of the escapes itself.
+# Escaped characters of a line: those that an editor does not show, and the escape character.
 _HIDDEN = re.compile(r"[\\\x00-\x09\x0b-\x1f\x7f\xa0\u2000-\u200f\ufeff]| (?=\n|\Z)")
 
 

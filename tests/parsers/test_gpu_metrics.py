@@ -16,14 +16,14 @@ from telemetry_parsers.vendors.amd.amdgpu_sysfs.gpu_metrics import LAYOUTS, Unkn
 Version = tuple[int, int]
 ValuesByOffset = Mapping[int, tuple[str, int]]
 
-# What stands where, by the offsets of AMD's structs, and not by our tables.
+# Fields by the offsets of AMD's structs, not by the parser's tables.
 CARD: ValuesByOffset = {4: ("H", 41), 6: ("H", 44), 8: ("H", 52), 16: ("H", 37), 18: ("H", 12), 20: ("H", 5), 22: ("H", 92), 24: ("Q", 65536), 54: ("H", 800), 58: ("H", 1600), 88: ("H", 50), 90: ("H", 51)}  # fmt: skip
 UNALIGNED: ValuesByOffset = {16: ("H", 41), 18: ("H", 44), 20: ("H", 52), 28: ("H", 37), 30: ("H", 12), 32: ("H", 5), 34: ("H", 92), 36: ("I", 65536), 54: ("H", 800), 58: ("H", 1600)}  # fmt: skip
 SIZES = {
     (1, 0): 80, (1, 1): 96, (1, 2): 104, (1, 3): 120, (1, 4): 288, (1, 5): 360, (1, 6): 1664, (1, 7): 2208, (1, 8): 3872,
     (2, 0): 120, (2, 1): 120, (2, 2): 128, (2, 3): 152, (2, 4): 168, (3, 0): 264,
 }  # fmt: skip
-# Where the energy, the first graphics, SoC and video clocks and the memory clock of each newer version stand.
+# The offsets of the energy, the first graphics, SoC and video clocks and the memory clock of each newer version.
 INSTINCT = {
     (1, 4): (24, 240, 256, 264, 280),
     (1, 5): (88, 312, 328, 336, 352),
@@ -31,7 +31,7 @@ INSTINCT = {
     (1, 7): (24, 296, 312, 320, 336),
     (1, 8): (24, 296, 312, 320, 336),
 }
-# Where versions with partitions tell their number, the first one, the size of each and its video engines.
+# For versions with partitions: offset of their number, of the first one, size of each, and its video engines.
 PARTITIONED = {(1, 6): (306, 312, 168, 96), (1, 7): (338, 344, 232, 96), (1, 8): (338, 344, 440, 112)}
 
 
@@ -75,7 +75,7 @@ def test_cards_from_the_mi300_on(version: Version) -> None:
     assert (found["temperature_celsius junction"], found["temperature_celsius memory"]) == (47.0, 39.0)
     assert (found["utilization_ratio"], found["memory_activity_ratio"]) == (0.03, 0.01)
     assert (found["power_instant_watts"], found["energy_joules_total"]) == (141.0, 10.0)
-    # Of several clocks of a kind the highest.
+    # The highest of several clocks of a kind.
     assert (found["clock_hertz graphics"], found["clock_hertz memory"]) == (2100e6, 900e6)
     assert (found["clock_hertz soc"], found["clock_hertz video"]) == (29e6, 31e6)
     assert "power_average_watts" not in found
@@ -128,7 +128,7 @@ def test_graphics_of_processors(version: Version) -> None:
     assert (found["temperature_celsius edge"], found["temperature_celsius soc"]) == (41.52, 39.4)
     domains = ("graphics", "soc", "memory", "fabric", "video")
     assert [found[f"clock_hertz {domain}"] for domain in domains] == [(400 + n) * 1e6 for n in range(5)]
-    # Which unit it is in depends on the chip and its firmware.
+    # The unit of the field depends on the chip and its firmware.
     assert "utilization_ratio" not in found
     assert ("power_average_watts" in found) == (version == (2, 4))
 

@@ -43,7 +43,7 @@ def each_line(form: str) -> Callable[[str], str]:
     return lambda text: "".join(form.format(line).rstrip(" ") + "\n" for line in text.splitlines())
 
 
-# What changes nothing at all.
+# Changes that do not affect the report.
 EQUAL: dict[str, Callable[[str], str]] = {
     "carriage returns": lambda text: text.replace("\n", "\r\n"),
     "a byte order mark": lambda text: "\ufeff" + text,
@@ -57,7 +57,7 @@ EQUAL: dict[str, Callable[[str], str]] = {
     "a quotation": each_line("> {}"),
     "a comment": each_line("# {}"),
 }
-# What may be a problem of its own, and changes no reading.
+# Changes that may add a problem, but change no reading.
 BESIDE: dict[str, Callable[[str], str]] = {
     "a command": lambda text: f"root@node7:~# sudo /usr/bin/smi -q --json\n{text}",
     "a warning": lambda text: f"Warning: the clock of this host was changed\n{text}",

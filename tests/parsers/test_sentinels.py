@@ -12,13 +12,13 @@ from telemetry_parsers.vendors.moorethreads.mtml import PARSER as MTML
 from telemetry_parsers.vendors.nvidia.nvml import PARSER as NVML
 from telemetry_parsers.vendors.nvidia.nvml import tables as nvml_tables
 
-# As printed, and in the parts of the base unit that tools and libraries print.
+# As printed, and in multiples and fractions of the base unit.
 RAW = (-1, 0xFF, 0xFFFF, 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1, 511.875, 10**9)
 PARTS = {
     "celsius": (1, 100, 1000), "watts": (1, 1000, 10**6), "volts": (1, 1000), "hertz": (1e-6,), "ratio": (100,),
     "joules": (1,), "bytes": (1,), "seconds": (1,), "": (1,),
 }  # fmt: skip
-# What a device may well mean: by kind or unit, and by metric.
+# Sentinels that are valid values, by kind or unit, and by metric.
 MEANT_COUNTS = {0xFF, 0xFFFF, 511.875, 10**9}
 MEANT = {
     # 65.535 degrees, watts and volts are sentinels; 0.255, 2.55 and 5.11875 degrees are only cold.
@@ -28,7 +28,7 @@ MEANT = {
     "hertz": {(0xFF, 1e-6), (511.875, 1e-6)},
 }  # fmt: skip
 BY_METRIC = {
-    # One degree past the point at which the device slows down.
+    # One degree above the slowdown temperature.
     "temperature_margin_celsius": {(-1, 1), (-1, 100), (-1, 1000), (0xFFFF, 1000), (-1, 1)},
     "temperature_margin_limit_celsius": {(-1, 1), (-1, 100), (-1, 1000)},
     "compute_units": {(0xFF, 1), (511.875, 1)},
@@ -40,7 +40,7 @@ BY_METRIC = {
         f"pcie_{what}_bytes_per_second": {(number, 1) for number in MEANT_COUNTS}
         for what in ("receive", "transmit", "bandwidth")
     },
-    # These are of our own table, or of a configuration: no tool prints them.
+    # Metrics from the table of peaks or a configuration: no tool prints them.
     **{key: {(number, 1) for number in RAW if number > 0} for key in ("peak_flops", "flops_per_cycle")},
     "peak_memory_bytes_per_second": {(number, 1) for number in RAW if number > 0},
     "event_last_timestamp_seconds": {(number, 1) for number in MEANT_COUNTS},
@@ -93,7 +93,7 @@ def test_the_nearest_fraction_of_all_bits_set_is_none_either(key):
     assert in_range(BY_KEY[key], float(2**63 - 1)) is Absent.IMPLAUSIBLE
 
 
-# All bits set: signed, in 31, 32, 63 and 64 bits. Shorter ones may be numbers, but not of what has a range.
+# All bits set: signed, in 31, 32, 63 and 64 bits. Shorter ones may be numbers, except for metrics with a range.
 ALL_BITS = (-1, -1.0, 2**31 - 1, 2**32 - 1, float(2**32 - 1), 2**63 - 1, 2**64 - 1)
 SHORT = (0xFF, 0xFFFF, 511.875, 10**9)
 SIGNED = {"temperature_margin_celsius", "temperature_margin_limit_celsius"}

@@ -107,13 +107,13 @@ def test_number() -> None:
     for text, value in [
             ("0", 0.0), ("57", 57.0), ("57.0", 57.0), (" 57 ", 57.0), ("-5", -5.0), ("+5", 5.0), ("007", 7.0),
             ("18446744073709551614000", 1.8446744073709552e22),
-            # Exponents, hexadecimal and separators are not numbers: each has been read as another one by somebody.
+            # Exponents, hexadecimal digits and separators are not accepted, because they are easily misread.
             ("1e3", NOT_UNDERSTOOD), ("1E3", NOT_UNDERSTOOD), ("0x10", NOT_UNDERSTOOD), ("-0x7fe3", NOT_UNDERSTOOD),
             ("1,234", NOT_UNDERSTOOD), ("1.234.567", NOT_UNDERSTOOD), ("1 234", NOT_UNDERSTOOD), ("1_000", NOT_UNDERSTOOD),
             ("1'234", NOT_UNDERSTOOD), ("12abc34", NOT_UNDERSTOOD), ("5.", NOT_UNDERSTOOD), (".5", NOT_UNDERSTOOD),
             ("--5", NOT_UNDERSTOOD), ("nan", NOT_UNDERSTOOD), ("inf", NOT_UNDERSTOOD), ("-inf", NOT_UNDERSTOOD),
             ("٣", NOT_UNDERSTOOD), ("５７", NOT_UNDERSTOOD), ("1" * 400, NOT_UNDERSTOOD), ("ERR!", NOT_UNDERSTOOD),
-            # All bits set, and the values that drivers fill in where they know nothing.
+            # All bits set, and the placeholders of drivers for unknown values.
             ("4294967295", IMPLAUSIBLE), ("18446744073709551615", IMPLAUSIBLE), ("9223372036854775807", IMPLAUSIBLE),
             ("9223372036854775794", IMPLAUSIBLE), ("2147483647", IMPLAUSIBLE), ("2147483632", IMPLAUSIBLE),
             ("-4294967295", IMPLAUSIBLE), ("4294967294", 4294967294.0),
@@ -208,7 +208,7 @@ def test_every_source_with_real_outputs_has_a_table() -> None:
     assert {source for source in PARSERS if review.of_source(source)} - set(SOURCES) == set()
 
 
-# Part of a file's name, and what stands in each of its problems; `...` is how its source shortened the text.
+# A part of the file's name, and the text of its problems; `...` is where the source shortened the text.
 WORDS = {
     "amd-smi": {
         "6.1.0-metric-cpu": "no GPU",

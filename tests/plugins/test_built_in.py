@@ -67,7 +67,7 @@ def test_parser_without_a_description_is_reported() -> None:
         assert failure.text.startswith("is not described in built_in.json, which `make docs` writes: ")
 
 
-# What the parser does, the reason, and the text of its problem; those that end its process come last.
+# The parser's behaviour, the reason, and the text of its problem; the last ones end its process.
 PARSE_TROUBLE = (
     ("raise KeyError('temp')", "internal", "KeyError: 'temp' (module_a.py line "),
     ("return None", "internal", "parse returned NoneType, not a Report"),
@@ -104,7 +104,7 @@ def test_hanging_parser_is_a_timeout(site: distributions.Site) -> None:
 
     def holding(what: LaunchRequest) -> Process:
         held.append(workers.UnkillableProcess(launch(what)))
-        held[-1].held = bool(len(held) > 1)  # the first one only describes
+        held[-1].held = bool(len(held) > 1)  # the first worker only describes the parser
         return held[-1]
 
     site.launcher = holding

@@ -37,7 +37,7 @@ def test_worker_describes_and_parses(worker: Worker, launcher: CountingLauncher)
     assert launcher.pids == [worker.pid], "one process answers all calls"
 
 
-# What the plugin does, the error, what its text says, and whether the process survives it.
+# The plugin's behaviour, the error, its text, and whether the process survives.
 FAULTS = (
     ("raise", WorkerFaultError, r"naughty: ValueError: no such card \(naughty_plugin.py line \d+\)", True),
     ("raise-wordless", WorkerFaultError, "_WordlessError: ", True),
@@ -184,7 +184,7 @@ def test_deadline_kills_a_worker_and_its_children(tmp_path: Path) -> None:
     """Worker and child both ignore the end of the pipe and SIGTERM."""
     pids = tmp_path / "pids"
     launcher = CountingLauncher(workers.shell(f"trap '' TERM; sleep 3600 & echo $$ $! > {pids}; sleep 3600; wait"))
-    for seconds in (0.5, 5.0, 50.0):  # until the machine was quick enough to start it
+    for seconds in (0.5, 5.0, 50.0):  # repeat until the machine starts it in time
         with pytest.raises(WorkerTimeoutError):
             ask(new_worker(launcher=launcher), "echo", seconds=seconds)
         if pids.exists():
@@ -204,7 +204,7 @@ def test_worker_inherits_nothing(worker: Worker, tmp_path: Path) -> None:
     opened, secret = (
         os.open(tmp_path / "secret", os.O_CREAT | os.O_RDWR),
         222,
-    )  # a number that a worker never has itself
+    )  # a descriptor number that a worker never uses
     os.dup2(opened, secret, inheritable=True)
     try:
         descriptors = ask(worker, "descriptors")

@@ -59,7 +59,7 @@ def test_real_workers_leave_nothing_behind() -> None:
         clock.seconds += 60
         try:
             worker.call(parse_question(poll), PATIENCE_SECONDS)
-        except WorkerError:  # what the others are called for
+        except WorkerError:  # the others are called for their faults
             assert poll != "echo"
     with pytest.raises(WorkerTimeoutError):
         worker.call(parse_question("hang"), 0.2)
@@ -67,7 +67,7 @@ def test_real_workers_leave_nothing_behind() -> None:
     assert comes_true(lambda: own_holdings().at_most(before))
 
 
-# A daemon that prints its worker's pid, and on a signal starts a call there that takes longer than the daemon lives.
+# A daemon that prints its worker's pid; a signal starts a call in the worker that outlives the daemon.
 DAEMON = """
 import sys, threading
 from kits import workers
@@ -104,7 +104,7 @@ def test_killed_daemon_leaves_no_worker() -> None:
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
-        time.sleep(0.2)  # most have begun then; those that have not end with their pipe
+        time.sleep(0.2)  # most calls have begun by then; other workers end with their pipe
         for process, _ in daemons:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()

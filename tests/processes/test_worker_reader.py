@@ -54,7 +54,7 @@ def test_capture_has_times_and_cost(worker: Worker) -> None:
     assert ask(worker, "power").cpu_seconds < capture.cpu_seconds, "the cost is that of the call"
 
 
-# The call, and the failure that it comes to.
+# The call, and the resulting failure.
 FAILURES = (
     ("refuse missing -", "missing", None, "the library said so"),
     ("refuse no_devices -", "no_devices", None, "the library said so"),
@@ -194,7 +194,7 @@ def test_closed_reader_starts_no_process_for_a_waiting_read(
     assert reader.read(poll, Targets()).failure is None
     with workers.hanging_call(worker, tmp_path) as first, ThreadPoolExecutor(1) as pool:
         second = pool.submit(reader.read, poll, Targets())
-        time.sleep(0.1)  # it waits now, or begins after the close, which comes to the same
+        time.sleep(0.1)  # the read waits now, or begins after the close: both must fail alike
         reader.close()
         assert first.exception(PATIENCE_SECONDS) is not None
         assert failure(second.result(PATIENCE_SECONDS)).state == "disabled"

@@ -14,7 +14,7 @@ from telemetry_profile.files import trace
 
 FOLDER = profile_captures()
 TRACES = sorted(path for path in FOLDER.rglob("*.json*") if path.suffix != ".0") if FOLDER else []
-# Larger traces show nothing else about cutting events.
+# Larger traces would not test more about cut events.
 MAX_BYTES = 60_000
 
 
@@ -203,7 +203,7 @@ def test_unreadable_event_leaves_the_others(odd: str, monkeypatch: pytest.Monkey
 def test_times_lose_no_digit() -> None:
     events = [event("kernel", "k", "1704161511420306.491", 13.08), event("kernel", "k", 1704161511420306.5, "0.001")]
     data = json.dumps(events).replace("1704161511420306.5,", "1704161511420306.491,").encode()
-    for bytes_ in (data, data.replace(b'"k"', b'"\\ud800"')):  # the second goes event by event
+    for bytes_ in (data, data.replace(b'"k"', b'"\\ud800"')):  # the second is read event by event
         collector, _ = collect(bytes_)
         assert [(entry["begin"], entry["length"]) for entry in collector.kept] == [
             (1704161511420306491, 13080),

@@ -27,7 +27,7 @@ def usual(facts: Facts) -> UsualStep:
     return usual_step_of(member)
 
 
-# 2 ms of compute, then a collective of 900 ms that 5 ms of compute hides in part, then three steps of 10 ms.
+# 2 ms of compute, a collective of 900 ms that overlaps with 5 ms of compute, then three steps of 10 ms.
 WAITING = [
     compute(0, 2), collective(2, 900), compute(100, 5),
     *(part for begin in (902, 912, 922) for part in (compute(begin, 6), collective(begin + 6, 4))),

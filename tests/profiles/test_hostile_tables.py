@@ -151,7 +151,7 @@ def _ends_add_nothing(name: str, ends: range) -> None:
         if facts is None:
             continue
         assert all(value <= sums[key] for key, value in totals(facts).items()), content
-        # The union of fewer runs is shorter, and the last of fewer rows is not their mean.
+        # With fewer runs the union is shorter, and with fewer rows the last row is not their mean.
         is_of_runs = whole.format == "ascend-runs"
         if not (is_of_runs or any(step.is_mean for device in whole.devices for step in device.steps)):
             assert {number for number in numbers(facts) if number[1]} <= singles, content

@@ -109,7 +109,7 @@ HOLISTIC = {
 def test_split_equals_that_of_another_analyser(outcomes: list[Outcome]) -> None:
     for name, expected in HOLISTIC.items():
         (device,) = facts_of(outcomes, name).devices
-        # It counts the whole of a trace with one step.
+        # HolisticTraceAnalysis counts the whole trace if there is only one step.
         first = device.steps[0].split if len(device.steps) > 1 else device.split
         exposed = (first.exposed_communication_ns or 0) + (first.exposed_copy_ns or 0)
         assert ((first.compute_ns or 0) // 1000, exposed // 1000) == expected

@@ -61,5 +61,5 @@ def test_counters_are_read_once_a_second_for_many_clients(node: Node) -> None:
     for _ in range(100):
         daemon.get("/api/v1/snapshot?counters=now")
     daemon.until(lambda: fake.calls("nvmlDeviceGetFieldValues", 0) > before)
-    seconds = time.monotonic() - begun  # in which the fast polls make the same call every two
+    seconds = time.monotonic() - begun  # in which fast polls make the same call every two seconds
     assert fake.calls("nvmlDeviceGetFieldValues", 0) - before <= seconds * 1.5 + 5

@@ -28,7 +28,7 @@ from kits.web_server import running_server
 from telemetry_daemon.web.addresses import local_socket_in
 from telemetry_daemon.web.messages import Response
 
-# The public names and their parameters: to change one is a new major version.
+# The public names and their parameters: a change needs a new major version.
 PUBLIC = {
     "Device": "(vendor, index, id, device, model, uuid, bus_id, up, parent, readings, absent, energy_age_seconds=None)",
     "Node": "(hostname, time, devices, sources)",
@@ -133,7 +133,7 @@ def test_families_are_those_of_the_daemons_page(daemon: Daemon) -> None:
     page = generate_latest(registry).decode()
     assert "device_telemetry_up 1.0" in page
     assert len(series(page)) > 60
-    # Events come by chance, between the two; a document lacks the slow facts that the page's info has.
+    # Events are random; a document lacks some facts of the page's info metric.
     ours = {(name, labels) for name, labels in series(page) if "event" not in name and name != "accelerator_info"}
     assert ours <= series(daemon.page())
     infos = [dict(labels) for name, labels in series(page) if name == "accelerator_info"]

@@ -164,7 +164,7 @@ def test_sections_never_wait_for_a_sample() -> None:
     fed.put(device(0, power_watts=1.0))
     recorder = Recorder("all", source=fed)
     recorder.start()
-    for _ in range(1000):  # half a minute would be waited for a sample, each time
+    for _ in range(1000):  # waiting for a sample would take half a minute each time
         with recorder("step"):
             pass
     fed.waiting.put(NotReachableError("end"))

@@ -23,7 +23,7 @@ TABLE = "GPU  Temp   Power\n0    41.0C  80.0W\n"
 MakeReader = Callable[..., CommandReader]
 Fault = Callable[[ToolFolder], object]
 
-# Faults that end at the deadline, with what is kept of them.
+# Faults that last until the deadline, and the output that is kept.
 ENDLESS: dict[str, Fault] = {
     "hangs": lambda tools: tools.hangs("smi", TABLE),
     "sleeps": lambda tools: tools.sleeps("smi", TABLE),
@@ -55,7 +55,7 @@ def test_hanging_tool_is_killed_with_all_its_children(
     make_reader: MakeReader, tools: ToolFolder, mark: str, fault: Fault
 ) -> None:
     fault(tools)
-    for deadline in (0.3, 3.0, 30.0):  # until it was quick enough to print
+    for deadline in (0.3, 3.0, 30.0):  # repeat until it prints in time
         capture = read(make_reader(), tool("smi", "-q"), deadline)
         if capture.outputs[0].text:
             break
@@ -106,7 +106,7 @@ def test_a_line_that_a_child_left_unfinished_is_not_taken_for_a_whole_one(
 def test_a_stranger_left_behind_does_not_keep_the_tool_locked(
     make_reader: MakeReader, tools: ToolFolder, mark: str
 ) -> None:
-    # In another session the child is out of reach of signals.
+    # In another session the child gets no signals.
     tools.script("smi", f"setsid sleep 600 >/dev/null 2>&1 &\nprintf '{TABLE}'\nexit 0")
     captures = [read(make_reader(), tool("smi")) for _ in range(3)]
     for pid in marked(mark):
@@ -192,7 +192,7 @@ def test_close_ends_the_wait_for_a_tool_that_another_runs(make_reader: MakeReade
     reader = make_reader()
     with beside(make_reader(limits=None), tools), ThreadPoolExecutor(1) as pool:
         second = pool.submit(read, reader, tool("smi"), 600)
-        time.sleep(0.2)  # it waits now, or begins after the close, which comes to the same
+        time.sleep(0.2)  # the read waits now, or begins after the close: both must fail alike
         reader.close()
         assert second.result(PATIENCE_SECONDS).failure == Failure("disabled", None, "fake: the reader is closed")
 

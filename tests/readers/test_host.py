@@ -45,7 +45,7 @@ def test_cpu_share_is_of_the_first_line(tmp_path: Path) -> None:
     assert cpu() == {"utilization_percent": pytest.approx(40.0)}
 
 
-# What /proc/stat and /proc/meminfo hold, and what comes of it.
+# The content of /proc/stat and /proc/meminfo, and the results.
 PROC = {
     "as it is": ("cpu  200 0 100 700 0 0 0 0 0 0\ncpu0 1 2 3\n", "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: 400 kB\n", 0, 409600),
     "a kernel with a state more": ("cpu 2 0 1 7 0 0 0 0 0 0 5\n", "MemTotal: 1000 kB\nMemAvailable: 0 kB\n", 0, 0),

@@ -158,7 +158,7 @@ def test_one_crash_costs_one_target(reader: CommandReader, tools: ToolFolder) ->
 def test_targets_share_the_deadline(reader: CommandReader, tools: ToolFolder) -> None:
     tools.script("smi", '[ "$1" = 1 ] && exec sleep 600\necho "of $1"')
     request, targets = Command((("smi", "{card}"),), per="card"), Targets(cards=("0", "1", "2"))
-    for deadline in (0.3, 3.0, 30.0):  # until the first one was quick enough
+    for deadline in (0.3, 3.0, 30.0):  # repeat until the first one is quick enough
         capture = reader.read(poll(request, deadline), targets)
         if len(capture.outputs) > 1:
             break
@@ -168,7 +168,7 @@ def test_targets_share_the_deadline(reader: CommandReader, tools: ToolFolder) ->
     assert tools.calls("smi")[-2:] == ["0", "1"]
 
 
-# What is done, which lines are run by that, and whether a rejection leads to another line.
+# The action, the command lines that it runs, and whether a rejection selects another line.
 CHOICES = {
     "an alternative is remembered": ("read reject read read", "--new --old --old", [True]),
     "a changed tool is asked the first again": ("read reject read change read", "--new --old --new", [True]),

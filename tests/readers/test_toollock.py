@@ -165,7 +165,7 @@ def test_another_command_of_ours_is_named_while_it_lives(tmp_path: Path) -> None
 def test_tool_that_outlived_its_parent_is_named_with_a_remedy(tmp_path: Path) -> None:
     """The child has the lock, and the command that took it was killed."""
     held = ToolLocks(tmp_path, "smi").acquire("smi", now(), NEVER)
-    (tmp_path / "smi.lock").write_text("4194304 77 hy-smi\n")  # no number of a process: pid_max is at most that
+    (tmp_path / "smi.lock").write_text("4194304 77 hy-smi\n")  # no valid pid: pid_max is at most this
     output = busy(tmp_path)
     assert "by a telemetry process that has exited, has been running for" in output
     assert "kill this process" in output

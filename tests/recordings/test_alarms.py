@@ -15,7 +15,7 @@ from telemetry_parsers.readings import ReadingKey, Readings, Shape
 ID = "GPU-1"
 
 
-# What every card of these tests tells from the start: nothing is wrong with it.
+# The initial readings of every card: healthy.
 GOOD = WELL | dict.fromkeys(
     [
         ("throttled", "prochot"),

@@ -139,16 +139,16 @@ def test_rewritten_file_keeps_two_minutes_before_the_first_alarm() -> None:
 @pytest.mark.parametrize(
     ("alarms", "files"),
     [
-        # what is worse gives the file its name while it is still due
+        # a more severe alarm renames the file while the file is due
         ([(0, CRASH, XID, CRASH, LOST)], [NAME]),
         ([(0, HOT), (3, LOST)], [named("lost", 3)]),
-        # and its own once it is written
+        # and gets its own file once the first is written
         ([(0, CRASH), (10, CRASH), (20, XID)], [named("xid_31"), named("xid_79", 20)]),
         ([(0, HOT), (75, XID), (76, LOST)], [named("throttled_by_heat"), named("xid_79", 75)]),
-        # a card that is lost within a minute of its trouble is one story, and another card another
+        # a card lost within a minute of its fault has one file, another card has another file
         ([(0, HOT), (30, LOST), (70, LOST)], [named("throttled_by_heat")] * 2),
         ([(0, HOT), (30, OTHER_LOST), (50, LOST)], [named("throttled_by_heat"), *[named("lost", 30)] * 2]),
-        # what waits for the end of the minute does not hold up what is worse
+        # a file due at the end of the minute does not delay a more severe one
         ([(0, CRASH), (10, CRASH), (20, HOT), (30, HOT)], [named("xid_31"), *[named("throttled_by_heat", 20)] * 2]),
     ],
 )

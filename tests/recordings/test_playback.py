@@ -52,7 +52,7 @@ def test_single_playback_stops_at_the_end(tmp_path: Path) -> None:
     with played(tmp_path, MINUTE, PlaybackOptions(speed=100.0, loops=False)) as it:
         assert it.comes(99.0, None)
         assert comes_true(lambda: it.node.controls.state_text() == "100 ×, ended")
-        time.sleep(0.3)  # thirty seconds of the recording: what is shown does not expire
+        time.sleep(0.3)  # thirty seconds of the recording: shown readings do not expire
         assert it.temperatures() == [99.0, None]
         it.node.controls.resume()
         assert comes_true(lambda: it.node.controls.state_text() == "100 ×, ended")
@@ -115,7 +115,7 @@ def test_playback_resumes_after_a_pause_at_any_speed(tmp_path: Path) -> None:
         begun = it.node.controls.clock.monotonic
         assert it.comes(40.0, 50.0)
         start = time.monotonic()
-        seen = {begun() for _ in range(20) if not time.sleep(0.01)}  # it would start again a hundred times meanwhile
+        seen = {begun() for _ in range(20) if not time.sleep(0.01)}  # in this time it would repeat a hundred times
         assert len(seen) <= 2 + (time.monotonic() - start) / PAUSE_SECONDS
 
 

@@ -85,7 +85,7 @@ COMMANDS = (
     ("replay", "status"),
     ("record", "--for", "1s", "--from", "daemon", "--output", "recording.jsonl"),
 )
-QUICK = ("maintenance", "record")  # the others read their answers alike
+QUICK = ("maintenance", "record")  # the other commands read answers in the same way
 READERS = (
     ("snapshot", "--from", "daemon", "--timeout", "5s"),
     ("check", "--timeout", "5s"),

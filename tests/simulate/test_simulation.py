@@ -14,7 +14,7 @@ from telemetry_parsers.vendors import VENDOR_WORDS, VENDORS
 
 HOUR = 3600.0
 DEMOS = {vendor.word: vendor.demo for vendor in VENDORS}
-# One whose driver says most, and one that says little.
+# A vendor with many readings, and one with few.
 of_vendors = pytest.mark.parametrize(
     "vendor",
     [pytest.param(word, marks=() if word in ("nvidia", "hygon") else pytest.mark.long) for word in VENDOR_WORDS],

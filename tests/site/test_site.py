@@ -90,7 +90,7 @@ def test_a_body_is_packed_once_and_every_reader_of_gzip_reads_it_with_any_end(de
     packed = GzippedBody(body, deflate)
     for tail in (b"", b"y", b"ab" * 40_000):
         whole = b"".join(packed.with_tail(tail))
-        unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)  # one that stops behind the first member
+        unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)  # a decompressor that stops after the first member
         assert unpacker.decompress(whole) + unpacker.flush() == body + tail
         assert (unpacker.eof, unpacker.unused_data) == (True, b"")
         assert gzip.decompress(whole) == body + tail

@@ -23,13 +23,13 @@ class PastLife(FedNode):
 
     def __init__(self, seed: int, *, is_scraped: bool) -> None:
         self._chance = random.Random(seed)
-        # Without scrapes the expiry of a reading within a slot, and its replacement, is not noticed.
+        # Without scrapes nobody notices that a reading expires and is replaced within a slot.
         self._is_scraped = is_scraped
         super().__init__(FACTS, now=_STARTED, wall_at_start=1e9)
         self.history = History(self.clock)
         self._kept, self._watched = self.new_store(history=self.history), self.store
         self.seen: _Seen = {}
-        # Whole unobserved slots, and why.
+        # Complete unobserved slots, and the reasons.
         self.silent: dict[int, str] = {}
         self._watch()
 

@@ -66,7 +66,7 @@ def test_claim_owns_a_card_until_it_expires(node: OwnedNode) -> None:
     node.later()
     node.put(None, PollResult("failed", "timeout", "no answer"), OWNERS_POLL, "slurm")
     assert node.owners() == [[("41", "", 2.0)], []], "a failed poll ends no allocation"
-    node.now += 8.0  # ten seconds after the claim of a poll that comes every two
+    node.now += 8.0  # ten seconds after the claim of a poll with an interval of 2 s
     node.put()
     assert node.owners() == [[], []]
 

@@ -141,7 +141,7 @@ def weight(root: object) -> int:
     return total
 
 
-# 256 devices of two lists at most and 128 lost ones, one reading each, their names and what hangs on the first one.
+# At most 256 devices of two lists and 128 lost ones with one reading each, their names, and data of the first device.
 MAX_SHOWN = 2 * bounds.MAX_DEVICES + bounds.MAX_LOST
 PAGE_BYTES = MAX_SHOWN * (2 * bounds.MAX_NAME_LENGTH * 4 + bounds.MAX_FACTS * 2 * bounds.MAX_NAME_LENGTH) + (2 << 20)
 HELD_BYTES = 64 << 20

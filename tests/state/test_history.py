@@ -86,7 +86,7 @@ def test_past_failure_is_the_reason_of_its_gap():
     node.slots()
     node.put(None, PollResult("failed", "timeout", ""))
     node.slots(2)
-    node.now += SLOT_SECONDS  # the poll is taken in before anybody looks
+    node.now += SLOT_SECONDS  # the poll is ingested before the first check
     node.put(watts(20.0))
     node.slots()
     assert node.power() == ([10.0, 10.0, None, None, 20.0],) * 2 + ((Gap(2, 2, "tool: timeout"),),)

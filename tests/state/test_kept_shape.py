@@ -5,7 +5,7 @@ import pytest
 from state.lives import compare
 
 STEPS = 40
-# Lives in which more changes than in others.
+# Lives with more changes than others.
 QUICK = (0, 2, 10, 13, 17)
 
 

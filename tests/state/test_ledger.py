@@ -238,7 +238,7 @@ def test_unallocated_use_is_recorded_daily():
     node = Node(interval=900.0)
     node.runs(2 * 86_400.0 + 3600.0, step=900.0)
     assert [record.owner.kind for record in node.records] == ["nobody", "nobody"]
-    patience = 1800.0  # readings that take so long may still arrive
+    patience = 1800.0  # readings of slow polls may still arrive
     assert [record.seconds for record in node.records] == pytest.approx([86_400.0 - patience, 86_400.0])
     assert node.records[1].start == node.records[0].end == RecordedTime(START + 900 + 86_400 - patience, "day")
 

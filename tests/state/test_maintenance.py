@@ -133,7 +133,7 @@ def test_wrong_clock_after_a_reboot_extends_nothing(machine: Machine, ahead: flo
     book = machine.reboot(ahead)
     assert book.current().ends_in is not None
     assert book.current().ends_in <= HOUR
-    machine.wall -= ahead  # the clock is put right
+    machine.wall -= ahead  # the clock is corrected
     assert book.current().ends_in <= HOUR - 120
     machine.wait(HOUR)
     assert not book.current().is_on

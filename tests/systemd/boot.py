@@ -22,7 +22,7 @@ PAGE = "http://127.0.0.1:19820/metrics"
 NEEDED = ("systemd-nspawn", "debootstrap", "nsenter", "dpkg-deb")
 OWN_LINE = "# written by the administrator of this node"
 NEW_LINE = "# a line of the next release"
-# Runs inside the unit's own walls before the daemon, and keeps what it met there.
+# Runs with the unit's restrictions before the daemon, and records its results.
 PROBE = """\
 import json, os, pathlib
 def refusal(action):
@@ -40,7 +40,7 @@ pathlib.Path("/var/lib/telemetry/probe.json").write_text(json.dumps({
     "init": pathlib.Path("/proc/1/comm").read_text().strip(), "uid": os.getuid(),
 }))
 """
-# The installed daemon, which looks for new device nodes every second in place of every ten minutes.
+# The installed daemon, but it looks for new device nodes every second instead of every ten minutes.
 HURRIED = """\
 #!/opt/device-telemetry/bin/python3
 import sys
@@ -124,7 +124,7 @@ def drop_in(machine: Machine, name: str, text: str) -> None:
 
 def scraped(machine: Machine, words: str, page: str = PAGE) -> bool:
     """Return whether a scrape contains a line with these words."""
-    # Counted, since a grep that ends at its first match breaks curl's pipe.
+    # grep -c, because a grep that exits at its first match breaks curl's pipe.
     return not machine.fails(f"curl --silent --fail --max-time 5 {page} | grep --count -- '{words}'")
 
 
@@ -196,7 +196,7 @@ def check_walls(machine: Machine, checks: Checks) -> None:
     machine.shell("systemctl restart telemetry")
     met = probed(machine)
     with checks.check("inside the unit: accelerators may be opened, no other device"):
-        # No driver is behind the nodes here: what the allow-list lets through ends at "No such device".
+        # The nodes have no driver: nodes that the allow-list permits fail with "No such device".
         assert met["opened"]["/dev/nvidia0"].startswith("No such device"), met
         assert met["opened"]["/dev/dri/renderD128"].startswith("No such device"), met
         assert met["opened"]["/dev/net/tun"] == "Operation not permitted", met

@@ -8,7 +8,7 @@ from boot import CARD, CONFIGURATION, Checks, main, restarted, scraped
 from machine import GIFTS, Machine, booted, until
 
 INSTALL = "/srv/bundle/install.sh"
-# What an installation may touch, and a purge must leave as it was.
+# Folders that an installation may change, and a purge must restore.
 PLACES = "/etc /opt /usr/local /var/lib"
 SEEN = f"find {PLACES} -xdev -not -path '/etc/*-' -not -path '/var/lib/systemd/*' | sort"
 
@@ -69,7 +69,7 @@ def check_upgrade(machine: Machine, checks: Checks) -> None:
     """Check that the new program takes over and the administrator's changes stay."""
     pid = machine.show("MainPID")
     machine.shell(f"echo '# mine' >> {CONFIGURATION}")
-    # The same program counts as another one when its wheels differ.
+    # The same program counts as another version if its wheels differ.
     machine.shell("cd /srv/bundle && touch wheels/zz_extra-1-py3-none-any.whl && sha256sum wheels/*.whl > SHA256SUMS")
     with checks.check("an upgrade restarts the service and keeps the configuration"):
         output = machine.shell(INSTALL)

@@ -9,7 +9,7 @@ from boot import CARD, CONFIGURATION, Checks, journal, main, restarted, status
 from machine import GIFTS, Machine, booted, until
 
 OLD_PAGE, NEW_PAGE, REPLAY_PAGE = (f"http://127.0.0.1:{port}/metrics" for port in (19400, 19820, 19555))
-# What an administrator may have set: the port is left at its default, which is another one now.
+# Settings of an administrator. The port is left at its default, which has changed since.
 SETTINGS = """\
 # written by the administrator of this node
 [log]

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "curl")
-# What a booted machine sees of ours: packages and the tools of cards that it does not have.
+# Files that the booted machine gets: packages, and tools of cards that it does not have.
 GIFTS = "/gifts"
 _WHOLE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -31,7 +31,7 @@ def tree(folder: Path, suite: str) -> Path:
             shutil.rmtree(made)
         line = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(made)]
         done = subprocess.run(line, capture_output=True, text=True)
-        # If it leaves a /proc mounted, copying or removing the tree would include it.
+        # If debootstrap leaves /proc mounted, copying or removing the tree would include it.
         while (made / "proc").is_mount():
             subprocess.run(["umount", str(made / "proc")], check=True)
         if done.returncode:
@@ -48,7 +48,7 @@ class Machine:
         line = [
             "systemd-nspawn", "--quiet", f"--directory={root}", "--volatile=overlay", "--boot", "--register=no",
             "--keep-unit", "--private-network", "--machine=telemetry-test", "--console=pipe", "--kill-signal=SIGRTMIN+4",
-            # The device policy of a unit is a program in the kernel; both are what makes it work in here.
+            # The device policy of a unit is a BPF program; both options make it work in the container.
             "--system-call-filter=bpf", f"--bind-ro={gifts}:{GIFTS}",
         ]  # fmt: skip
         environment = {**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"}
@@ -66,7 +66,7 @@ class Machine:
             self._nspawn.send_signal(signal.SIGTERM)
         try:
             self._nspawn.wait(30)
-        except subprocess.TimeoutExpired:  # a machine that hangs at its end is killed
+        except subprocess.TimeoutExpired:  # a machine that hangs at shutdown is killed
             self._nspawn.kill()
             self._nspawn.wait()
 

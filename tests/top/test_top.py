@@ -285,7 +285,7 @@ def test_ctrl_z_works_while_a_frame_is_written(daemon):
 def test_nodes_are_shown_or_named_as_silent(daemon, answering, hanging):
     document = json.dumps(daemon.document()).encode()
     with running_server(lambda _: Response(200, (document,), "application/json")) as server, _Silent() as port:
-        # Each address of 127.0.0.0/8 is this machine.
+        # All addresses of 127.0.0.0/8 are this machine.
         nodes = [f"http://localhost:{server.port}/{number}" for number in range(answering)]
         nodes += [f"127.0.0.{number + 1}:{port}" for number in range(hanging)] + ["127.0.0.1:1"]
         with terminal("top", *nodes[1:], "--node", nodes[0], columns=120, rows=80) as shown:

@@ -84,7 +84,7 @@ async def main(port: int, count: int, mode: str, source: str) -> None:
 
 
 if __name__ == "__main__":
-    os.nice(19)  # they stand for other machines, and shall not take the server's processor
+    os.nice(19)  # they stand for other machines, and must not use the server's processor
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]))

@@ -300,7 +300,7 @@ def test_a_watch_sees_every_kind_of_change_half_a_second_later(tmp_path: Path, m
         seen = access_control.FileWatch((str(file),))
         age = 10**9
         assert not seen.has_changed()
-        time.sleep(0.02)  # the times of files come in steps
+        time.sleep(0.02)  # file times have a coarse resolution
         change()
         if file.exists():
             age = 499_000_000

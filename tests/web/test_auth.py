@@ -32,7 +32,7 @@ def users(*pairs: tuple[str, str]) -> str:
         (basic("bob", "pass:with:colons"), 200),
         (basic("jürgen", "gemüse"), 200),
         (basic("long", LONG), 200),
-        (basic("long", LONG[:72] + "anything"), 200),  # bcrypt reads 72 bytes, here as everywhere
+        (basic("long", LONG[:72] + "anything"), 200),  # bcrypt uses only 72 bytes
         (basic("long", LONG[:71]), 401),
         (basic("alice", "wrong"), 401),
         (basic("alice", ""), 401),

@@ -46,7 +46,10 @@ def test_a_loopback_address_answers_for_loopback_names_and_addresses_only(host: 
         (("GET / HTTP/1.0", "Host: evil.example"), 421),
         (("HEAD / HTTP/1.1", "Host: evil.example"), 421),
         (("GET http://evil.example/ HTTP/1.1", "Host: localhost"), 421),
-        (("GET http://localhost:1/ HTTP/1.1", "Host: evil.example"), 200),  # the target's host counts, as HTTP has it
+        (
+            ("GET http://localhost:1/ HTTP/1.1", "Host: evil.example"),
+            200,
+        ),  # the host of the target wins, according to HTTP
         (("GET http://localhost@evil.example/ HTTP/1.1", "Host: localhost"), 421),
         (("GET http:///metrics HTTP/1.1", "Host: localhost"), 400),
         (("GET / HTTP/1.1", "Host: evil.example", "X-Forwarded-Host: localhost"), 421),
@@ -136,7 +139,7 @@ def test_a_reload_changes_what_is_answered_for_on_open_connections_too() -> None
         assert status() == 200
         running.call(running.server.reconfigure((address,), ""))
         assert status() == 421
-        # The listener of 127.0.0.1 goes on as a part of the new one, and by the rules of the new one.
+        # The listener of 127.0.0.1 becomes a part of the new listener, with its rules.
         running.call(running.server.reconfigure((f":{port}",), ""))
         assert status() == 200
         running.call(running.server.reconfigure((address,), ""))

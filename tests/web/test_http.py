@@ -266,7 +266,7 @@ def test_any_bytes_leave_the_server_able_to_answer(
     port_and_tls: tuple[int, ssl.SSLContext | None], pieces: list[bytes]
 ) -> None:
     port, tls = port_and_tls
-    # A server that hangs up on garbage answers well.
+    # Hanging up on garbage is a valid answer.
     with connect(port) as client, contextlib.suppress(ConnectionResetError, BrokenPipeError):
         for piece in pieces:
             client.sendall(piece)
@@ -297,5 +297,5 @@ def test_any_bytes_after_a_truncated_client_hello_are_refused(pki: Pki, cut: int
 @given(pieces=INPUTS)
 def test_a_conversation_gives_requests_refusals_or_an_end_and_never_breaks(pieces: list[bytes]) -> None:
     answered, ended = converse(pieces)
-    # What ends a conversation may come before the end of any line.
+    # A conversation may end before the end of any line.
     assert answered <= b"".join(pieces).count(b"\n") + ended

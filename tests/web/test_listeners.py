@@ -176,7 +176,7 @@ def test_new_connections_of_a_removed_address_are_served_by_a_covering_one() -> 
         port = running.port
         running.call(running.server.reconfigure((f":{port}",), ""))
         clients.enter_context(connect(port)).sendall(b"GET /first HTTP/1.0\r\n\r\n")
-        assert entered.wait(60)  # the loop stands still: who connects now is not accepted yet
+        assert entered.wait(60)  # the loop is blocked, so new connections are not accepted yet
         covered = [clients.enter_context(connect(port)) for _ in range(60)]
         others = [clients.enter_context(socket.create_connection(("::1", port), timeout=60)) for _ in range(60)]
         change = threading.Thread(target=running.call, args=(running.server.reconfigure((f"127.0.0.1:{port}",), ""),))

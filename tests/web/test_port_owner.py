@@ -16,7 +16,7 @@ from telemetry_daemon.web.server.listeners import open_listener
 
 UNPRIVILEGED = 65534
 OWN = f"(process {os.getpid()}); stop it or set another listen_address"
-# A process that has no rights beyond its user's, holds a port and says which.
+# A process with its user's rights only, which listens on a port and prints it.
 HOLDER = """
 import os, socket, sys
 held = socket.create_server(("127.0.0.1", int(sys.argv[3])))
@@ -26,7 +26,7 @@ open("/proc/self/comm", "w").write(sys.argv[2])
 print(held.getsockname()[1], flush=True)
 sys.stdin.read()
 """
-# Prints the error that a service's user gets for that port.
+# Prints the error for that port, as another user.
 ASKER = """
 import encodings.idna, os, sys
 from telemetry_daemon.web.addresses import ListenError

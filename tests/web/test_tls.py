@@ -34,7 +34,7 @@ def test_a_page_over_tls_is_whole_and_ends_properly(pki: Pki, web_file: WebFile)
         with tls_client(running.port, pki.trusting()) as client:
             client.sendall(b"GET / HTTP/1.0\r\n\r\n")
             received = b""
-            while piece := client.recv(65536):  # an end without TLS's goodbye would raise
+            while piece := client.recv(65536):  # a missing close_notify would raise
                 received += piece
     assert received.endswith(page)
 
@@ -137,7 +137,7 @@ def test_tls_versions_are_negotiated(
     context = pki.trusting()
     context.set_ciphers("ALL:@SECLEVEL=0")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of TLS 1.0 and 1.1, which are what is tried
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns about TLS 1.0 and 1.1
         version = ssl.TLSVersion[client_version]
         context.minimum_version = version
         context.maximum_version = version
@@ -185,7 +185,7 @@ def test_of_all_ciphers_only_those_with_forward_secrecy_and_authentication_are_t
             context = pki.trusting()
             context.maximum_version = ssl.TLSVersion.TLSv1_2
             context.set_ciphers(f"{name}:@SECLEVEL=0")
-            with contextlib.suppress(OSError), tls_client(running.port, context):  # refused, as most are to be
+            with contextlib.suppress(OSError), tls_client(running.port, context):  # most are refused
                 accepted.add(name)
     assert accepted == {
         "ECDHE-ECDSA-AES128-GCM-SHA256",

@@ -22,7 +22,7 @@ from telemetry_daemon.web.addresses import WebConfigError
 WebFile = Callable[[str], Path]
 HASH = cheap_hash("secret")
 
-# {C} and {K} are the server's certificate and key, {A} an authority, {T} the beginning of a TLS section.
+# {C} and {K} are the server's certificate and key, {A} an authority, {T} the first lines of a TLS section.
 TLS = "tls_server_config:\n  cert_file: {C}\n  key_file: {K}\n"
 IF_GIVEN = "{T}  client_auth_type: VerifyClientCertIfGiven\n"
 REQUIRED = "{T}  client_auth_type: RequireAndVerifyClientCert\n"

@@ -9,9 +9,9 @@ from kits.captures import in_ci, own_cases, registered_parsers, shared_files, sh
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Absent, Capture, Device, Report
 
-# What stands between two bars, commas, colons or wide gaps: a cell of a table, a value behind its key.
+# The text between two bars, commas, colons or wide gaps: a cell of a table, or a value after its key.
 _CELL = re.compile(r"[^\s|,:](?:[^|,:\n]*?[^\s|,:])??(?=\s{2,}|\s*[|,:]|\s*$)", re.MULTILINE)
-# How much each field contributes to the identity of a device.
+# The weight of each field in the identity of a device.
 _IDENTITIES = (("uuid", 8), ("bus_id", 4), ("index", 2), ("partition", 2), ("serial", 1))
 _NAMES = ("model", "uuid", "bus_id", "serial", "driver")
 
@@ -79,9 +79,9 @@ def findings(parser: Parser, sample: Sample, loss: Loss, whole: Report) -> list[
     """Return what is wrong or silently missing in the report on the rest, compared with that on the whole."""
     try:
         left = parser.parse(sample.with_text(loss.text))
-    except Exception as error:  # a parser may not raise at all, and that it does is the finding
+    except Exception as error:  # any exception of a parser is a finding
         return [Finding("wrong", loss, f"raises {type(error).__name__}: {error}")]
-    if is_reported(whole, left) or (loss.kind == "tail" and left.problems):  # a text that was cut before is cut again
+    if is_reported(whole, left) or (loss.kind == "tail" and left.problems):  # the text was cut before
         return []
     wrong = [Finding("wrong", loss, what) for what in _wrong(whole, left)]
     silent = [Finding("silent", loss, what) for what in _silent(whole, left, loss.kind)]

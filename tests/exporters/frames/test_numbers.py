@@ -86,7 +86,7 @@ def test_each_reading_of_a_card_is_shown_untruncated(seed, size):
             assert all(word in text for word in human.metric_name(metric).split()), reading
 
 
-# The values of a counter every 10 seconds, whether its readings have times, and what is shown at last.
+# The values of a counter every 10 seconds, whether its readings have times, and the last shown rate.
 GROWTH = [
     ("pcie_receive_bytes_total", (5e9,), True, "5 GB|4.66 GiB"),
     ("pcie_receive_bytes_total", (5e9, 25e9), True, "2 GB/s"),
@@ -100,7 +100,7 @@ GROWTH = [
     ("ecc_corrected_total", (0.0,) * 9, True, "errors: none"),
     ("ecc_corrected_total", (3.0, 4.0, *(4.0,) * 5, 5.0, 5.0), True, "5, 90 per hour"),
     ("retired_pages", (3.0, 4.0, *(4.0,) * 5, 5.0, 5.0), True, "5"),
-    # Daemons' documents have no times: the first change may have come at any time before.
+    # Documents have no times of readings: the first change may have been at any earlier time.
     ("pcie_receive_bytes_total", (5e9, 25e9), False, "23.3 GiB"),
     ("pcie_receive_bytes_total", (5e9, 25e9, 45e9), False, "2 GB/s"),
     ("pcie_receive_bytes_total", (5e9, 25e9, 45e9, 45e9, 45e9, 45e9), False, "0  pcie receive"),

@@ -109,7 +109,7 @@ def test_the_folders_that_the_daemon_writes_to_are_writable(tmp_path: Path) -> N
     pool = render(IMAGE).pool("nvidia")
     found = settings(pool.config, tmp_path)
     read_only = {mount["mountPath"] for mount in pool.container["volumeMounts"] if mount.get("readOnly")}
-    # Everybody may write to an emptyDir itself, and the daemon takes no such folder for its own.
+    # Everybody may write to an emptyDir, and the daemon accepts no such folder as its own.
     for mount in (str(Path(found.state.directory).parent), str(Path(found.state.runtime_directory).parent), "/tmp"):
         assert mount in pool.mounts()
         assert mount not in read_only

@@ -114,7 +114,7 @@ def test_all_selectors_match_the_pods(name: str) -> None:
             objects.only(values["monitor"]["kind"])["spec"]["selector"]["matchLabels"],
         ]
         assert [selector for selector in selectors if not selector.items() <= labels.items()] == []
-    # What deploy/prometheus/kubernetes-sd.yml looks for.
+    # The names that deploy/prometheus/kubernetes-sd.yml selects.
     assert objects.only("Service")["spec"]["selector"]["app.kubernetes.io/name"] == "device-telemetry"
     for pool in objects.pools().values():
         assert [port["name"] for port in pool.container["ports"]] == ["metrics"]
@@ -166,7 +166,7 @@ def test_every_setting_of_a_pool_arrives() -> None:
     objects = render(VALUE_SETS["every setting of a pool"])
     pool = objects.pool("h100")
     spec, inside = pool.spec, pool.container
-    assert spec["runtimeClassName"] == "nvidia"  # of the pool that it is like
+    assert spec["runtimeClassName"] == "nvidia"  # inherited with `like`
     assert spec["nodeSelector"] == {"card": "h100"}
     assert set(spec["affinity"]) == {"nodeAffinity", "podAntiAffinity"}
     assert "tolerations" not in spec
@@ -188,7 +188,7 @@ def test_every_setting_of_a_pool_arrives() -> None:
     assert objects.named("DaemonSet", f"{NAME}-h100")["spec"]["updateStrategy"]["rollingUpdate"] == {
         "maxUnavailable": 1
     }
-    # The pool that it is like stays as it was.
+    # The pool named by `like` is unchanged.
     assert "hostPID" not in objects.pool("nvidia").spec
 
 

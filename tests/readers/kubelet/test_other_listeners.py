@@ -22,7 +22,7 @@ from telemetry_parsers.model import Capture, Failure
 from telemetry_parsers.owners.kubelet import PARSER
 
 PODS = PARSER.polls[0]
-# It must be hit, and the other must not.
+# The first deadline must expire, the second must not.
 SHORT, LONG_ENOUGH = 0.5, 60.0
 HEADERS = {":status": "200", "content-type": "application/grpc"}
 OK = {"grpc-status": "0"}
@@ -112,7 +112,7 @@ LONG = bytes(1 << 14)
 ANSWER = framed(listed())
 
 
-# Name, what listens, reason of the failure, words of its text.
+# Name, listener, reason of the failure, words of its text.
 LISTENERS = [
     pytest.param(lambda connection: None, "exit_status", "", id="closes at once"),
     pytest.param(sending(iter([SETTINGS + frame(1, 4, 1, b"\x88")[:-1]])), "timeout", "deadline", id="half a frame"),

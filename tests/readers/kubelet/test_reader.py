@@ -135,7 +135,7 @@ def test_an_answer_of_more_than_four_mebibytes_or_of_something_else_is_refused(
     assert failure(read(tmp_path))[:2] == ("failed", "not_understood")
 
 
-# What a kubelet refuses with: code, what it says, and what comes of it.
+# A kubelet's refusal: code, message, and the resulting failure.
 REFUSALS = [
     (grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit", ("failed", "exit_status"), "too many requests"),
     (grpc.StatusCode.INTERNAL, "Gerät 50 % voll\nund «weg»", ("failed", "exit_status"), "Gerät 50 % voll und «weg»"),

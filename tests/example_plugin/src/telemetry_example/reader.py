@@ -9,7 +9,7 @@ from telemetry_parsers.library import CallError, ReaderRefusal
 from telemetry_parsers.model import Plain, Reason
 
 LIBRARY = "libacme.so.1"
-# What acme_open() answers, as acme.h says it: the reason for which there is nothing to read, and the remedy.
+# The error numbers of acme_open() in acme.h, with the state or reason, and the remedy.
 REFUSALS: dict[int, tuple[Reason, str]] = {
     1: ("driver_gone", "the Acme driver is not running: systemctl start acme-driver"),
     2: ("no_permission", "/dev/acme0 cannot be opened: add the user to the group acme"),
