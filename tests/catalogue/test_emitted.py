@@ -31,7 +31,7 @@ MADE_BY_US = {
 }
 # Rows that only the simulator emits so far.
 ONLY_SIMULATED: set[str] = set()
-NOBODY_YET: set[str] = set()
+NEVER_EMITTED: set[str] = set()
 
 
 def documents(text: str) -> Iterator[dict[str, Any]]:
@@ -67,4 +67,4 @@ def test_every_row_is_emitted_or_listed():
     """The list must contain each row without a capture, and no row that a capture emits."""
     captured, simulated = from_captures(), from_simulator()
     rest = set(BY_KEY) - captured - MADE_BY_US
-    assert (rest & simulated, rest - simulated) == (ONLY_SIMULATED, NOBODY_YET)
+    assert (rest & simulated, rest - simulated) == (ONLY_SIMULATED, NEVER_EMITTED)

@@ -79,7 +79,7 @@ def test_fault_is_recorded_once_and_replays_to_the_same_verdict(tmp_path: Path, 
             )
         )
         time.sleep(2.0)  # ignore the parts that differ in a replay
-        node.say(**FAULTS[fault])
+        node.set_stage(**FAULTS[fault])
         daemon.until(lambda: flights(daemon))
         live = daemon.document()
         time.sleep(SETTLED_SECONDS)

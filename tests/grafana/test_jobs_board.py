@@ -30,7 +30,7 @@ from kits.captures import ROOT
 
 pytestmark = pytest.mark.needs("promtool")
 Target = tuple[str, str, str]
-WHO = ("owner_kind", "owner", "user", "account")
+OWNER_LABELS = ("owner_kind", "owner", "user", "account")
 GROUP = ("user", "pod_namespace", "account")
 JOB = ("job_id", "user")
 OF_CARD = ("instance", "device", "owner")
@@ -82,14 +82,14 @@ def of_jobs() -> dict[Target, Rows]:
 
 
 def now() -> dict[Target, Rows]:
-    busy = summed(HAVE, WHO, lambda had: had.share * had.card.busy)
+    busy = summed(HAVE, OWNER_LABELS, lambda had: had.share * had.card.busy)
     answers = (
-        summed(HAVE, WHO, share),
-        ratio(busy, summed(HAVE, WHO, share)),
-        summed(HAVE, WHO, watts),
-        summed(HAVE, WHO, lambda had: had.memory_bytes),
+        summed(HAVE, OWNER_LABELS, share),
+        ratio(busy, summed(HAVE, OWNER_LABELS, share)),
+        summed(HAVE, OWNER_LABELS, watts),
+        summed(HAVE, OWNER_LABELS, lambda had: had.memory_bytes),
     )
-    return {("Who has cards", "table", ref): (WHO, rows) for ref, rows in zip("ABCD", answers, strict=True)}
+    return {("Who has cards", "table", ref): (OWNER_LABELS, rows) for ref, rows in zip("ABCD", answers, strict=True)}
 
 
 def tokens() -> dict[Target, Rows]:

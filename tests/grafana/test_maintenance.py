@@ -40,7 +40,7 @@ def courses() -> Iterator[tuple[str, Story]]:
         yield alert, Story({f"{metric}}}": values for metric, values in series}, questions, name, every or "1m")
 
 
-def assert_goes(folder: Path, is_wanted: Callable[[int], bool]) -> None:
+def assert_courses(folder: Path, is_wanted: Callable[[int], bool]) -> None:
     chosen = [
         (alert, story)
         for alert, story in courses()
@@ -51,9 +51,9 @@ def assert_goes(folder: Path, is_wanted: Callable[[int], bool]) -> None:
 
 
 def test_expected_alerts_fire_within_a_day(tmp_path: Path) -> None:
-    assert_goes(tmp_path, lambda minutes: minutes < DAY_MINUTES)
+    assert_courses(tmp_path, lambda minutes: minutes < DAY_MINUTES)
 
 
 @pytest.mark.long
 def test_expected_alerts_fire_after_a_day(tmp_path: Path) -> None:
-    assert_goes(tmp_path, lambda minutes: minutes >= DAY_MINUTES)
+    assert_courses(tmp_path, lambda minutes: minutes >= DAY_MINUTES)

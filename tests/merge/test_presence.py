@@ -151,8 +151,8 @@ def test_a_device_that_has_no_other_name_than_its_number_is_lost_by_it():
 
 def chips(*facts):
     return [
-        (card(number, "huawei", bus_id="0000:0C:00.0", facts=told_of_it), {"power_watts": 5.0})
-        for number, told_of_it in facts
+        (card(number, "huawei", bus_id="0000:0C:00.0", facts=card_facts), {"power_watts": 5.0})
+        for number, card_facts in facts
     ]
 
 

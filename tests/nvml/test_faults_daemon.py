@@ -18,7 +18,7 @@ PATIENT = "[sources.nvml]\ninterval = 0.5\ndeadline = 60.0\n"
 STRICT = "[sources.nvml]\ninterval = 0.5\ndeadline = 2.0\n"
 KEPT, LOST = (f"GPU-5f1c2a90-77b3-4d0e-9a51-0c3e8800010{number}" for number in (1, 2))
 # The event that removed the card may come with its loss, so its events are still shown.
-STAYS = {
+KEPT_METRICS = {
     "accelerator_up", "accelerator_info", "accelerator_events_total", "accelerator_event_last_timestamp_seconds",
     "accelerator_event_open",
 }  # fmt: skip
@@ -116,7 +116,7 @@ def test_a_lost_gpu_is_down_without_a_reading_and_its_xid_stays_open_over_a_rest
         daemon.until(lambda: node.values("accelerator_up", id=LOST) == ["0.0"])
         daemon.until(lambda: opened(node) == ["1.0", "1.0"])
         mine = [line for line in daemon.page().splitlines() if f'id="{LOST}"' in line]
-        assert {line.partition("{")[0] for line in mine} == STAYS, "of older polls"
+        assert {line.partition("{")[0] for line in mine} == KEPT_METRICS, "of older polls"
         assert (node.values("accelerator_up", id=KEPT), node.values("accelerator_power_watts", id=KEPT)) == (
             ["1.0"],
             ["645.31"],

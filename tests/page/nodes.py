@@ -34,7 +34,7 @@ class Node:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/"
 
-    def say(self, **stage: object) -> None:
+    def set_stage(self, **stage: object) -> None:
         """Change the stage from the next poll on."""
         self.stage |= stage
         new = self.folder / "stage.new"
@@ -43,7 +43,7 @@ class Node:
 
     def daemon(self, *, upgraded: bool = False) -> Daemon:
         """Return the node's daemon, not started yet; `upgraded` gives it another version."""
-        self.say()
+        self.set_stage()
         program = ("-c", _OTHER_VERSION) if upgraded else ("-m", "kits.staged_node")
         return Daemon(
             self.folder,

@@ -50,7 +50,7 @@ def node(tmp_path: Path) -> Node:
         metrics = {metric for metric, *_ in faulty}
         calm = [reading for reading in COOL if reading[0] not in metrics]
         readings += [[card, metric, label, value] for metric, label, value in (*faulty, *calm)]
-    node.say(readings=readings, once=[["xid_79", [EVENT]]])
+    node.set_stage(readings=readings, once=[["xid_79", [EVENT]]])
     return node
 
 
@@ -63,7 +63,7 @@ def conditions(document: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
 def test_the_page_says_what_the_document_says_and_calls_no_fault_ok(tab: Tab, node: Node) -> None:
     with node.daemon() as daemon:
         daemon.until(lambda: all(word for word, _ in conditions(daemon.document()).values()))
-        node.say(lasting=[["lost", [LOST]]])
+        node.set_stage(lasting=[["lost", [LOST]]])
         daemon.until(lambda: "lost" in [word for word, _ in conditions(daemon.document()).values()])
         view = View(tab)
         tab.open(node.url)
@@ -81,7 +81,7 @@ def test_the_page_says_what_the_document_says_and_calls_no_fault_ok(tab: Tab, no
             plain.turn_scripts_off()
             plain.open(node.url)
             assert View(plain).conditions() == conditions(daemon.document())
-        node.say(lasting=[["hung tool", []]])
+        node.set_stage(lasting=[["hung tool", []]])
         tab.until(lambda: "ok" not in [word for word, _ in view.conditions().values()], "no card that is well")
         tab.until("document.body.innerText.includes('timeout')", "the source and its reason")
 
@@ -90,14 +90,14 @@ def test_the_page_says_what_the_document_says_and_calls_no_fault_ok(tab: Tab, no
 def test_a_fault_that_comes_and_goes_is_shown_without_another_page(tab: Tab, tmp_path: Path) -> None:
     node = Node(tmp_path, "2xnvidia")
     calm = [[card, *reading] for card in (0, 1) for reading in COOL]
-    node.say(readings=calm)
+    node.set_stage(readings=calm)
     with node.daemon():
         view = View(tab)
         tab.open(node.url)
         view.await_live()
         tab.until(lambda: {word for word, _ in view.conditions().values()} == {"ok"}, "two that are well")
-        node.say(readings=[[0, "row_remap_failed", "", 1], *calm])
+        node.set_stage(readings=[[0, "row_remap_failed", "", 1], *calm])
         tab.until(lambda: sorted(how for _, how in view.conditions().values()) == ["bad", "good"], "one that is not")
-        node.say(readings=[[0, "row_remap_failed", "", 0], *calm])
+        node.set_stage(readings=[[0, "row_remap_failed", "", 0], *calm])
         tab.until(lambda: {word for word, _ in view.conditions().values()} == {"ok"}, "two that are well again")
         assert len(tab.navigations) == 1

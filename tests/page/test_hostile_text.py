@@ -29,7 +29,7 @@ TEXTS = (
 def hostile(tmp_path: Path) -> Node:
     node = Node(tmp_path, f"{len(TEXTS)}xnvidia", config="[attribution]\nenabled = true\n")
     cards = range(len(TEXTS))
-    node.say(
+    node.set_stage(
         hostname=MARKUP,
         models={str(card): text for card, text in zip(cards, TEXTS, strict=True)},
         problems=[[text, text] for text in TEXTS],

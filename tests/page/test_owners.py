@@ -18,7 +18,7 @@ COLUMN = "[...document.querySelectorAll('.dense :is(th, td):nth-child(7)')].filt
 
 def node(folder: Path, cards: int, config: str = ON) -> Node:
     made = Node(folder, f"{cards}xnvidia", config=f"{config}[sources.nvml]\ninterval = 1.0\n")
-    made.say(owners=OWNERS)
+    made.set_stage(owners=OWNERS)
     return made
 
 
@@ -37,7 +37,7 @@ def test_a_few_cards_have_their_owners_on_their_tiles(tab: Tab, tmp_path: Path) 
         tab.until(lambda: "owner job 1234 (alice)" in view.card().lower(), "the owner of a card")
         assert "the whole card, allocated" in view.card()
         tab.evaluate("location.hash = ''")
-        staged.say(owners=[])
+        staged.set_stage(owners=[])
         tab.until(lambda: "alice" not in tab.text(), "no owner any more")
 
 
@@ -55,7 +55,7 @@ def test_many_cards_have_a_column_of_owners_as_long_as_there_are_some(tab: Tab, 
         tab.until(lambda: "pod ml/train-0/main" in tab.evaluate(first), "the table in the order of owners")
         assert faults(tab) == {}
         assert barriers(tab) == []
-        staged.say(owners=[])
+        staged.set_stage(owners=[])
         tab.until(lambda: tab.evaluate(f"{COLUMN}.length") == 0, "no column of owners")
 
 

@@ -64,7 +64,7 @@ def proxied(demo: Callable[[str], str]) -> Iterator[str]:
     server.server_close()
 
 
-def goes_on(tab: Tab, url: str) -> None:
+def assert_page_works(tab: Tab, url: str) -> None:
     """Check that the page gets data, a card's view works, and each link has a target."""
     view = View(tab)
     tab.open(url)
@@ -81,7 +81,7 @@ def goes_on(tab: Tab, url: str) -> None:
 
 
 def test_page_works_below_the_path_of_a_proxy(tab: Tab, proxied: str) -> None:
-    goes_on(tab, proxied)
+    assert_page_works(tab, proxied)
 
 
 @pytest.mark.long
@@ -92,7 +92,7 @@ def test_page_works_with_tls_and_a_password(tab: Tab, tmp_path: Path) -> None:
     with Daemon(tmp_path, arguments=("--demo", SMALL, "--web.config.file", str(web))) as daemon:
         tab.log_in("ops", "hush")
         tab.forgiven = "401"
-        goes_on(tab, f"https://{daemon.address}/")
+        assert_page_works(tab, f"https://{daemon.address}/")
 
 
 @pytest.mark.long

@@ -56,7 +56,7 @@ def test_each_number_reads_as_in_the_terminal(tab: Tab, tmp_path: Path) -> None:
     numbers = {
         (card, metric): values[card % len(values)] for metric, (_, values) in VALUES.items() for card in range(count)
     }
-    node.say(
+    node.set_stage(
         readings=[
             [card, metric, "core" if metric == "temperature_celsius" else "", value]
             for (card, metric), value in numbers.items()

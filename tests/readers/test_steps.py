@@ -49,7 +49,7 @@ def file_of(**fields: object) -> dict[str, object]:
     return {"file": "a.json", "uid": 1000, **required, **fields}
 
 
-def told_of(files: list[dict[str, object]]) -> Report:
+def report_on(files: list[dict[str, object]]) -> Report:
     output = Output(steps.SOURCE, status=0, data=files)
     return steps.parse(Capture(steps.SOURCE, POLL.name, POLL.request, (output,), None, 0.0, 0.0, 1.7e9, 1.0))
 
@@ -86,12 +86,12 @@ def test_of_two_files_of_a_rank_the_first_counts_until_it_is_quiet(folder: Path)
     assert [step.file for step in report.steps] == ["z.json"]
     assert "same rank" in report.problems[0].text
     later = [dict(file, is_quiet=file["file"] == "z.json") for file in read().outputs[0].data]
-    assert [counts.file for counts in told_of(later).steps] == ["a.json"]
+    assert [counts.file for counts in report_on(later).steps] == ["a.json"]
 
 
 def test_the_files_of_a_job_are_those_of_the_user_who_reported_it_first() -> None:
     first = file_of(uid=1000, rank=0, is_quiet=True)
-    report = told_of([first, file_of(uid=1001, rank=0), file_of(uid=1001, rank=1), file_of(uid=1000, rank=2)])
+    report = report_on([first, file_of(uid=1001, rank=0), file_of(uid=1001, rank=1), file_of(uid=1000, rank=2)])
     assert [(step.user_id, step.rank) for step in report.steps] == [(1000, "0"), (1000, "2")]
     assert [problem.text for problem in report.problems] == ["reports a job that another user already reports"] * 2
 
@@ -140,7 +140,7 @@ _VALUES = st.recursive(
 
 @given(changed=st.dictionaries(st.sampled_from(["file", "uid", *file_of()]), _VALUES, min_size=1, max_size=3))
 def test_a_file_of_any_content_costs_itself_only(changed: dict[str, object]) -> None:
-    report = told_of([{**file_of(job_id="other"), **changed}, file_of(uid=2000)])
+    report = report_on([{**file_of(job_id="other"), **changed}, file_of(uid=2000)])
     assert (report.outcome, [step.job_id for step in report.steps][-1:]) == ("ok", ["1234"])
     for counts in report.steps:
         numbers = (
@@ -156,7 +156,7 @@ def test_a_file_of_any_content_costs_itself_only(changed: dict[str, object]) -> 
 
 def test_jobs_that_are_not_reported_by_name_stay_different_ones() -> None:
     counted = StepMetrics(Privacy("name", "name", "none", b"key"))
-    counts = told_of([file_of(job_id="secret-one"), file_of(job_id="secret-two")]).steps
+    counts = report_on([file_of(job_id="secret-one"), file_of(job_id="secret-two")]).steps
     samples = counted.samples(counts, [MergedDevice("nvidia", 0, UUID, "nvidia0", "H100", UUID)])
     jobs = [dict(sample.labels)["job_id"] for sample in samples["telemetry_steps_total"]]
     assert len(set(jobs)) == 2

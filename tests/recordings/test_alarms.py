@@ -43,20 +43,20 @@ def health(state: State, name: str = "fast") -> Mapping[tuple[str, str], Health]
     return {("nvml", name): poll("nvml", name, state)}
 
 
-class Heard:
+class Watched:
     def __init__(self) -> None:
         self.alarms: list[Alarm] = []
         self.now = 1e6
-        self.watch = AlarmDetector(self.alarms.append, lambda: self.now)
+        self.detector = AlarmDetector(self.alarms.append, lambda: self.now)
 
-    def sees(self, *cards: MergedDevice) -> list[Alarm]:
+    def after_polls(self, *cards: MergedDevice) -> list[Alarm]:
         for card in cards:
-            self.watch.update((card,), {})
+            self.detector.update((card,), {})
         return self.alarms
 
-    def hears(self, *states: State) -> list[Alarm]:
+    def after_states(self, *states: State) -> list[Alarm]:
         for state in states:
-            self.watch.update((), health(state))
+            self.detector.update((), health(state))
         return self.alarms
 
 
@@ -74,10 +74,10 @@ class Heard:
 )
 def test_readings_that_turn_bad(fault: str, cause: str) -> None:
     bad, well = card(FAULTS[fault].reads), card({})
-    assert Heard().sees(well, bad) == [Alarm(cause, ID, source="nvml")]
-    assert Heard().sees(well, bad, card(FAULTS[fault].reads), bad) == [Alarm(cause, ID, source="nvml")]
-    assert Heard().sees(well, bad, well, bad) == [Alarm(cause, ID, source="nvml")] * 2
-    assert Heard().sees(bad, card(FAULTS[fault].reads)) == [], "its start was not seen"
+    assert Watched().after_polls(well, bad) == [Alarm(cause, ID, source="nvml")]
+    assert Watched().after_polls(well, bad, card(FAULTS[fault].reads), bad) == [Alarm(cause, ID, source="nvml")]
+    assert Watched().after_polls(well, bad, well, bad) == [Alarm(cause, ID, source="nvml")] * 2
+    assert Watched().after_polls(bad, card(FAULTS[fault].reads)) == [], "its start was not seen"
 
 
 DRAM, SRAM = ("ecc_uncorrected_total", "dram"), ("ecc_uncorrected_total", "sram")
@@ -85,10 +85,10 @@ ERRORS = Alarm("uncorrected_errors", ID, source="nvml")
 
 
 def test_more_errors_are_another_alarm_and_those_of_a_place_that_is_reported_later_are_not() -> None:
-    assert Heard().sees(*(card({DRAM: count}) for count in (1.0, 1.0, 2.0, 0.0, 1.0))) == [ERRORS] * 2
-    assert Heard().sees(card({DRAM: 3.0}), card({DRAM: 3.0, SRAM: 5.0})) == []
+    assert Watched().after_polls(*(card({DRAM: count}) for count in (1.0, 1.0, 2.0, 0.0, 1.0))) == [ERRORS] * 2
+    assert Watched().after_polls(card({DRAM: 3.0}), card({DRAM: 3.0, SRAM: 5.0})) == []
     in_its_place = card({SRAM: 0.0}, (DRAM,)), card({SRAM: 1.0}, (DRAM,))
-    assert Heard().sees(card({DRAM: 0.0}, (SRAM,)), *in_its_place) == [ERRORS]
+    assert Watched().after_polls(card({DRAM: 0.0}, (SRAM,)), *in_its_place) == [ERRORS]
 
 
 @pytest.mark.parametrize(("fault", "cause"), [("uncorrected error", "uncorrected_errors"), ("alarm", "unhealthy")])
@@ -96,19 +96,19 @@ def test_fault_first_reported_by_a_slow_poll_raises_no_alarm(fault: str, cause: 
     """After a start, a reload or a resume the fast poll comes first; the slow poll may report faults of weeks ago."""
     reads = FAULTS[fault].reads
     fast, slow = card({}, lacks=tuple(reads)), card(reads)
-    assert Heard().sees(fast, slow) == []
-    assert Heard().sees(fast, slow, fast, slow) == [], "the slow poll failed once"
-    assert Heard().sees(card({}), fast, slow) == [Alarm(cause, ID, source="nvml")], "it was known before"
+    assert Watched().after_polls(fast, slow) == []
+    assert Watched().after_polls(fast, slow, fast, slow) == [], "the slow poll failed once"
+    assert Watched().after_polls(card({}), fast, slow) == [Alarm(cause, ID, source="nvml")], "it was known before"
     absent = device(0, *(reading(key[0], Absent.NOT_PERMITTED, key[1]) for key in reads), id=ID)
-    assert Heard().sees(slow, absent, slow) == [], "it cannot be read for a while"
-    assert Heard().sees(slow, device(0, id=ID), card(reads)) == [], "it had no readings for a while"
+    assert Watched().after_polls(slow, absent, slow) == [], "it cannot be read for a while"
+    assert Watched().after_polls(slow, device(0, id=ID), card(reads)) == [], "it had no readings for a while"
 
 
 @pytest.mark.parametrize(
     "fault", ["warning", "narrow PCIe", "at its cap, as it says", "throttled", "corrected errors", "pages retired"]
 )
 def test_harmless_readings_raise_no_alarm(fault: str) -> None:
-    assert Heard().sees(card({}), card(FAULTS[fault].reads)) == []
+    assert Watched().after_polls(card({}), card(FAULTS[fault].reads)) == []
 
 
 @pytest.mark.parametrize(
@@ -125,10 +125,10 @@ def test_harmless_readings_raise_no_alarm(fault: str) -> None:
 def test_heat_of_a_card_that_reports_nothing_of_throttling(fault: str, causes: list[str]) -> None:
     silent = tuple(key for key in GOOD if key[0] == "throttled")
     cool, hot = card({}, silent), card(FAULTS[fault].reads, (*silent, *FAULTS[fault].lacks))
-    assert [alarm.cause for alarm in Heard().sees(cool, hot, hot)] == causes
-    assert [alarm.cause for alarm in Heard().sees(cool, hot, cool, hot)] == causes * 2
-    assert Heard().sees(hot, card(FAULTS[fault].reads, silent)) == [], "its start was not seen"
-    assert Heard().sees(card({}), card(FAULTS[fault].reads, FAULTS[fault].lacks)) == [], "its throttling tells"
+    assert [alarm.cause for alarm in Watched().after_polls(cool, hot, hot)] == causes
+    assert [alarm.cause for alarm in Watched().after_polls(cool, hot, cool, hot)] == causes * 2
+    assert Watched().after_polls(hot, card(FAULTS[fault].reads, silent)) == [], "its start was not seen"
+    assert Watched().after_polls(card({}), card(FAULTS[fault].reads, FAULTS[fault].lacks)) == [], "its throttling tells"
 
 
 @pytest.mark.parametrize(
@@ -144,10 +144,10 @@ def test_heat_of_a_card_that_reports_nothing_of_throttling(fault: str, causes: l
     ],
 )
 def test_events_raise_alarms(event: str, alarms: list[Alarm]) -> None:
-    received = Heard()
-    received.sees(card({}))
-    received.watch.add_event(PastEvent(0.0, ID, event))
-    assert received.alarms == alarms
+    watched = Watched()
+    watched.after_polls(card({}))
+    watched.detector.add_event(PastEvent(0.0, ID, event))
+    assert watched.alarms == alarms
 
 
 @pytest.mark.parametrize(
@@ -163,24 +163,24 @@ def test_events_raise_alarms(event: str, alarms: list[Alarm]) -> None:
 def test_a_card_that_was_lost_while_the_daemon_was_down_is_in_no_capture(
     before: tuple[MergedDevice, ...], alarms: list[Alarm]
 ) -> None:
-    received = Heard()
-    received.sees(*before)
-    received.watch.add_event(PastEvent(0.0, ID, "lost"))
-    assert received.alarms == alarms
+    watched = Watched()
+    watched.after_polls(*before)
+    watched.detector.add_event(PastEvent(0.0, ID, "lost"))
+    assert watched.alarms == alarms
 
 
 def test_a_loss_says_how_long_the_card_had_been_up_since_it_came_back() -> None:
-    received = Heard()
+    watched = Watched()
     for up_seconds, away_seconds in ((900.0, 60.0), (30.0, 3600.0), (700.0, 0.0)):
-        received.sees(card({}))
-        received.now += up_seconds / 2
-        received.sees(card({DRAM: up_seconds}))
-        received.now += up_seconds / 2
-        received.watch.add_event(PastEvent(0.0, ID, "lost"))
-        received.sees(device(0, id=ID, up=False))
-        received.now += away_seconds
-        received.watch.add_event(PastEvent(0.0, ID, "returned"))
-    assert [alarm.up_seconds for alarm in received.alarms if alarm.cause == "lost"] == [900.0, 30.0, 700.0]
+        watched.after_polls(card({}))
+        watched.now += up_seconds / 2
+        watched.after_polls(card({DRAM: up_seconds}))
+        watched.now += up_seconds / 2
+        watched.detector.add_event(PastEvent(0.0, ID, "lost"))
+        watched.after_polls(device(0, id=ID, up=False))
+        watched.now += away_seconds
+        watched.detector.add_event(PastEvent(0.0, ID, "returned"))
+    assert [alarm.up_seconds for alarm in watched.alarms if alarm.cause == "lost"] == [900.0, 30.0, 700.0]
 
 
 @pytest.mark.parametrize(
@@ -197,4 +197,4 @@ def test_a_loss_says_how_long_the_card_had_been_up_since_it_came_back() -> None:
     ],
 )
 def test_failing_sources_raise_alarms(states: tuple[State, ...], alarms: list[Alarm]) -> None:
-    assert Heard().hears(*states) == alarms
+    assert Watched().after_states(*states) == alarms

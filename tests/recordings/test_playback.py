@@ -124,13 +124,13 @@ def test_old_position_is_shown_until_the_new_one_is_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keeps_times: bool
 ) -> None:
     """The old position stays while the parser is busy at the new one; another seek does not wait."""
-    goes_on, arrived = threading.Event(), threading.Event()
-    goes_on.set()
+    may_continue, arrived = threading.Event(), threading.Event()
+    may_continue.set()
 
     def parse_held_up(given: Capture) -> Report:
-        if not goes_on.is_set():
+        if not may_continue.is_set():
             arrived.set()
-            goes_on.wait()
+            may_continue.wait()
         return parse(given)
 
     monkeypatch.setattr(
@@ -141,7 +141,7 @@ def test_old_position_is_shown_until_the_new_one_is_ready(
         assert it.comes(10.0, 50.0)
         it.node.controls.pause()
         before = it.store.snapshot()
-        goes_on.clear()
+        may_continue.clear()
         it.node.press("}")
         it.node.controls.seek(7200.0)
         assert arrived.wait(30)
@@ -155,7 +155,7 @@ def test_old_position_is_shown_until_the_new_one_is_ready(
                 assert snapshot.recorded.player_state == f"paused, seeking to 2026-11-18 {hour} UTC"
                 assert snapshot.wall_time == pytest.approx(before.wall_time, abs=5)
         finally:
-            goes_on.set()
+            may_continue.set()
         assert it.comes(60.0, 50.0)
         assert comes_true(lambda: it.node.controls.state_text() == "paused")
         assert it.node.replay_info().shown_time == pytest.approx(BEGUN + 3610)

@@ -43,7 +43,7 @@ def with_server(folder: Path, client: Callable[[Path], Plain]) -> Plain:
     return asyncio.run(serve())
 
 
-def said_back(path: Path, line: bytes) -> bytes:
+def answer_to(path: Path, line: bytes) -> bytes:
     """Return the answer to a line; empty if the server hangs up in the middle of it."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(30)
@@ -52,7 +52,7 @@ def said_back(path: Path, line: bytes) -> bytes:
             connection.sendall(line)
             connection.shutdown(socket.SHUT_WR)
             return b"".join(iter(lambda: connection.recv(1 << 16), b""))
-        except ConnectionError:  # a server that hangs up says nothing
+        except ConnectionError:  # the server hung up
             return b""
 
 
@@ -78,7 +78,7 @@ def test_a_verb_is_answered(tmp_path: Path) -> None:
     ],
 )
 def test_arguments_of_the_wrong_types_are_reported(tmp_path: Path, line: bytes, expected: str) -> None:
-    assert json.loads(with_server(tmp_path, lambda path: said_back(path, line + b"\n"))) == {"error": expected}
+    assert json.loads(with_server(tmp_path, lambda path: answer_to(path, line + b"\n"))) == {"error": expected}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_arguments_of_the_wrong_types_are_reported(tmp_path: Path, line: bytes, 
     [b'{"verb": "sing"}', b'{"verb": ["echo"]}', b'{"verb": {"echo": 1}}', b'{"verb": null}', b"{}", b"[]", b'"echo"'],
 )
 def test_unknown_verb_is_refused_with_the_known_ones(tmp_path: Path, line: bytes) -> None:
-    answer = json.loads(with_server(tmp_path, lambda path: said_back(path, line + b"\n")))
+    answer = json.loads(with_server(tmp_path, lambda path: answer_to(path, line + b"\n")))
     assert answer == {"error": "unknown request; the valid requests are echo, repeat"}
 
 
@@ -95,7 +95,7 @@ def test_unknown_verb_is_refused_with_the_known_ones(tmp_path: Path, line: bytes
 )
 def test_invalid_request_does_not_affect_the_next(tmp_path: Path, line: bytes) -> None:
     def client(path: Path) -> Plain:
-        answer = said_back(path, line)
+        answer = answer_to(path, line)
         assert not answer or "error" in json.loads(answer)
         return send_request(path, "echo")
 

@@ -35,7 +35,7 @@ def document(snapshot=WHOLE):
     return json.loads(json_exporter.render(snapshot))
 
 
-def told_history():
+def read_back_history():
     """Return a history that was written and read back, and the original."""
     now = [1000.0]
     history = History(Clock(lambda: now[0], lambda: 1.7e9 + now[0], lambda: 0.0))
@@ -60,7 +60,7 @@ def test_table_of_a_read_document_is_the_original_table():
 
 
 def test_history_survives_a_round_trip():
-    written, past = told_history()
+    written, past = read_back_history()
     read = to_history(written)
     assert (read.start, read.slots, [*read.devices]) == (pytest.approx(past.start), past.slots, [*past.devices])
     for device, series in past.devices.items():
@@ -152,7 +152,7 @@ def test_damaged_snapshot_is_refused_or_shown(given_document):
 
 
 @settings(max_examples=50)
-@given(broken(told_history()[0]))
+@given(broken(read_back_history()[0]))
 def test_damaged_history_is_refused_or_read(given_document):
     past = read(to_history, given_document)
     series = () if past is None else [line for device in past.devices.values() for line in device.values()]

@@ -189,7 +189,7 @@ def test_integral_equals_the_reference(steps):
             before = value
 
 
-class Heard:
+class Observer:
     """A watch that records the codes of its events."""
 
     def __init__(self) -> None:
@@ -217,12 +217,12 @@ LASTING, XID = Event(0, "error_1", is_ongoing=True), Event(0, "xid_31")
     ],
 )
 def test_watch_receives_new_events_only(reports: list[tuple[Event, ...]], expected: list[str]) -> None:
-    received = Heard()
+    received = Observer()
     accumulator = Accumulator(observer=received)
     for events in reports:
         accumulator.add_events(("npu-smi", "errors"), ["NPU-a"], events, 1_800_000_000.0)
     assert received.codes == expected
-    others = Heard()
+    others = Observer()
     accumulator = Accumulator(observer=others)
     accumulator.add_events(("npu-smi", "other"), ["NPU-a"], (), 1_800_000_000.0)
     accumulator.add_events(("npu-smi", "errors"), ["NPU-a"], (LASTING,), 1_800_000_000.0)
