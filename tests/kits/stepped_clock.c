@@ -1,6 +1,6 @@
 /*
- * A wall clock that tests can set: preloaded into a process, it adds to CLOCK_REALTIME the nanoseconds that stand
- * in the file named by TELEMETRY_TEST_CLOCK. The monotonic clock stays as it is, as when a real clock is set.
+ * A wall clock that tests can set: preloaded into a process, it adds the nanoseconds in the file named by
+ * TELEMETRY_TEST_CLOCK to CLOCK_REALTIME. The monotonic clock is unchanged, as when a real clock is set.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -82,7 +82,7 @@ time_t time(time_t *at)
     return now;
 }
 
-/* Locks of Python before 3.11 wait for a time of day, so a set clock lengthens or ends their wait. */
+/* Locks of Python before 3.11 wait for a time of day, so setting the clock prolongs or ends the wait. */
 int sem_timedwait(sem_t *semaphore, const struct timespec *deadline)
 {
     static int (*real)(sem_t *, const struct timespec *);

@@ -1,8 +1,8 @@
 /* A libmtml.so.2 for tests: the calls that the reader makes, answered from a file that the test writes.
  *
- * MTML_FAKE names the file; it is read at every call. A line is a place, a key and the answer: "0 power 120500",
- * "0 power !5" for an error, "node count 2". What no line tells is answered with "not supported". The instances of
- * card 0 are the places 0/0, 0/1 … Every call adds its name and place to the file MTML_FAKE.calls.
+ * MTML_FAKE names the file; it is read at every call. A line is a device, a key and the answer: "0 power 120500",
+ * "0 power !5" for an error, "node count 2". Without a line the answer is "not supported". The instances of
+ * card 0 are the devices 0/0, 0/1 … Every call adds its name and device to the file MTML_FAKE.calls.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void note(const char *place, const char *call)
     }
 }
 
-/* The answer of a line, or the error that it tells. */
+/* The answer of a line, or its error. */
 static unsigned told(const char *place, const char *key, char *answer)
 {
     char line[LONGEST], beginning[LONGEST];
@@ -202,7 +202,7 @@ unsigned mtmlDeviceGetMpcInstanceByIndex(Handle *of, unsigned index, Handle **in
     return made(place, "mtmlDeviceGetMpcInstanceByIndex", instance);
 }
 
-/* --- its parts */
+/* --- instances of a card */
 
 unsigned mtmlDeviceInitGpu(Handle *of, Handle **part) { return made(of->place, "mtmlDeviceInitGpu", part); }
 unsigned mtmlDeviceFreeGpu(Handle *part) { return freed(part, "mtmlDeviceFreeGpu"); }
@@ -242,7 +242,7 @@ unsigned mtmlMemoryGetEccMode(Handle *of, unsigned *current, unsigned *pending)
     *pending = (unsigned)modes[1];
     return code;
 }
-/* Counters of the DRAM only, as all that the reader asks for: since the driver was loaded, and over the card's life. */
+/* Only the counters that the reader uses: DRAM errors since the driver was loaded, and over the card's life. */
 unsigned mtmlMemoryGetEccErrorCounter(Handle *of, unsigned kind, unsigned counter, unsigned location, unsigned long long *found)
 {
     note(of->place, "mtmlMemoryGetEccErrorCounter");

@@ -22,7 +22,7 @@ static int slot_of(const struct nvmlDevice_st *device) {
     return device ? tally_slot(device->gpu, device->mig) : TALLY_NODE;
 }
 
-/* Counts the call; the numbers that it found are what its rules go by, however many others come while it waits. */
+/* Counts the call. Its rules apply to the counts at this time, however many calls follow while this call waits. */
 static Moment count(const struct nvmlDevice_st *device) {
     static Tally *all;
     if (!all) all = tally_of("*");
@@ -31,7 +31,7 @@ static Moment count(const struct nvmlDevice_st *device) {
     return rules_moment(all, current->tally, device);
 }
 
-/* The rule is looked at again and again, so that a call that hangs goes on when its rule is taken away. */
+/* The rule is checked repeatedly, so that a hanging call continues when its rule is removed. */
 static void delay(const struct nvmlDevice_st *device, const Moment *moment) {
     enum { SLICE = 10000 };
     unsigned long long begin = clock_monotonic_us();
@@ -139,7 +139,7 @@ nvmlReturn_t refusal_in(const char *text) {
     return *text == '!' ? (nvmlReturn_t)strtoul(text + 1, NULL, 10) : NVML_SUCCESS;
 }
 
-/* A position between -1 and 1 that is another one each tenth of a second, and another for each GPU. */
+/* A number between -1 and 1 that differs for each tenth of a second and each GPU. */
 static double swing(unsigned long long now_us) {
     enum { STEP_US = 100000, STEPS = 171, PHASE = 37 };
     int gpu = current->device ? current->device->gpu : 0;

@@ -1,6 +1,6 @@
-/* What every call has in common: it is counted, rules of the state file may delay or refuse it, it is refused before
- * the initialisation and for a device that is lost, and its answer is looked up under its own name. One lock is held
- * from its begin to its end, except while it waits. */
+/* Common to all calls: they are counted, rules of the state file may delay or refuse them, they are refused before
+ * the initialisation and for a lost device, and their answer is looked up by name. A lock is held from begin to end
+ * of a call, except while it waits. */
 #pragma once
 #include <stdbool.h>
 
@@ -18,7 +18,7 @@ typedef struct {
     nvmlReturn_t result;
 } Call;
 
-/* What a function remembers of its own name. */
+/* The cached counter row of a function. */
 typedef struct {
     const char *name;
     Tally *tally;
@@ -26,27 +26,27 @@ typedef struct {
 
 typedef enum { BEFORE_INIT, ON_NODE, ON_DEVICE } Kind;
 
-/* Begins a call of this thread. False: it is refused with call->result. Every call_begin needs its call_end. */
+/* Begins a call of this thread. Returns false if it is refused with call->result. Each call_begin needs a call_end. */
 bool call_begin(Call *call, Function *function, Kind kind, nvmlDevice_t device);
 void call_end(void);
 
-/* For a call that finds its device by itself: counts it for the device; what the rules say of it there. */
+/* For a call that finds its device itself: counts it for the device, and returns the result of the device's rules. */
 nvmlReturn_t call_found(const struct nvmlDevice_st *device);
 
-/* Lets the other threads in for a while, and reads the state file again. */
+/* Releases the lock for a while, then reads the state file again. */
 void call_wait(unsigned int microseconds);
 
-/* The same until something comes into a folder that inotify watches, at most so long. */
+/* The same until a watched folder of inotify changes, but no longer than this time. */
 void call_sleep(int folder, unsigned int milliseconds);
 
-/* Spends the CPU time that `cost.<what>` or `cost.default` has in µs, with the lock held as a driver does, and counts it
- * under "driver µs". Nothing where the state file has no costs. */
+/* Uses the CPU time of `cost.<what>` or `cost.default` in µs, with the lock held like a driver, and counts it under
+ * "driver µs". Does nothing if the state file has no costs. */
 void call_spend(const char *what, ...) __attribute__((format(printf, 1, 2)));
 
-/* How often this function was called at this place by now, this call included. */
+/* How often this function was called for this device, including this call. */
 unsigned long long call_count(void);
 
-/* The text that answers this call; NULL where the state file has none. */
+/* The answer to this call; NULL if the state file has none. */
 const char *own_answer(void);
 
 /* The same with selectors as for printf (".%u"). */
@@ -55,15 +55,15 @@ const char *answer(const char *selectors, ...) __attribute__((format(printf, 1, 
 /* The same for a key that is not the call's own name. */
 const char *answer_of(const struct nvmlDevice_st *device, const char *key, ...) __attribute__((format(printf, 2, 3)));
 
-/* Takes an answer apart: the numbers in it, or the error that it is, or NOT_SUPPORTED where there is none. Fewer words
- * than wanted are a fault of the profile and UNKNOWN. */
+/* Parses an answer: its numbers, its error, or NOT_SUPPORTED if there is no answer. Too few words are a mistake of the
+ * profile and UNKNOWN. */
 nvmlReturn_t numbers(const char *text, unsigned long long *found, int wanted);
 
-/* How far the number that ends at `end` has moved by now: `648920~3000` swings by so much, `8123456789+648` grows by so
- * much a second. 0 for one that stands still. */
+/* The current change of the number that ends at `end`: `648920~3000` varies by 3000, `8123456789+648` grows by 648 per
+ * second. 0 for a constant number. */
 double moved(const char *end);
 
-/* The same for a text that goes into a buffer of the caller. */
+/* The same for a text that is copied into the caller's buffer. */
 nvmlReturn_t text_into(const char *text, char *buffer, unsigned int length);
 
 /* The error that an answer is: "!15"; SUCCESS if it is an answer. */
@@ -83,7 +83,7 @@ extern const int nvml_level;
     }                                                                                              \
     static nvmlReturn_t answer_##function parameters
 
-/* A call on `device`, one without, and one that is allowed before the initialisation; the answer's body follows. */
+/* A call on `device`, a call without, and a call that is allowed before the initialisation; the body follows. */
 #define DEVICE_CALL(function, parameters, arguments) FAKE_CALL(function, ON_DEVICE, device, parameters, arguments)
 #define NODE_CALL(function, parameters, arguments) FAKE_CALL(function, ON_NODE, 0, parameters, arguments)
 #define EARLY_CALL(function, parameters, arguments) FAKE_CALL(function, BEFORE_INIT, 0, parameters, arguments)

@@ -1,4 +1,4 @@
-/* Clocks, in microseconds: NVML's time stamps are since 1970; what lasts goes by one that nobody sets. */
+/* Clocks, in microseconds: NVML's timestamps are since 1970; durations use the monotonic clock. */
 #pragma once
 #include <time.h>
 

@@ -69,7 +69,7 @@ void devices_remember(void) {
     }
 }
 
-/* Gives out a handle, unless a rule for the device has it that this call fails. */
+/* Returns a handle, unless a rule for the device lets this call fail. */
 static nvmlReturn_t give(int gpu, int mig, nvmlDevice_t *device) {
     nvmlDevice_t handle = devices_handle(gpu, mig);
     nvmlReturn_t result = call_found(handle);
@@ -122,7 +122,7 @@ NODE_CALL(nvmlDeviceGetHandleByUUID, (const char *uuid, nvmlDevice_t *device), (
     int gpus[FAKE_GPUS], migs[FAKE_MIGS];
     if (!uuid || !device) return NVML_ERROR_INVALID_ARGUMENT;
     int count = gpus_now(gpus);
-    /* It may touch all GPUs in its search: one that is lost fails it for all. */
+    /* The search may touch all GPUs, so a single lost GPU lets the call fail. */
     for (int at = 0; at < count; at++)
         if (rules_lost(devices_handle(gpus[at], -1))) return NVML_ERROR_GPU_IS_LOST;
     for (int at = 0; at < count; at++) {

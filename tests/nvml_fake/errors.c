@@ -30,7 +30,7 @@ static const char *const words[] = {
     [26] = "Requested functionality has been deprecated",
 };
 
-/* Later codes have no words, in the vendor's library either. */
+/* Later codes have no text, like in the vendor's library. */
 const char *nvmlErrorString(nvmlReturn_t result) {
     unsigned int number = (unsigned int)result;
     const char *found = number < sizeof words / sizeof *words ? words[number] : 0;

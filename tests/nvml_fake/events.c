@@ -14,7 +14,7 @@
 typedef unsigned int uint;
 typedef unsigned long long ulonglong;
 
-/* What is recorded for a GPU, and since which event; those before the registration are lost. */
+/* The recorded event types of a GPU, and the first event; events before the registration are lost. */
 typedef struct {
     ulonglong types, after;
 } Registration;
@@ -22,7 +22,7 @@ typedef struct {
 struct nvmlEventSet_st {
     Registration gpus[FAKE_GPUS];
     ulonglong delivered;
-    /* inotify's descriptor of the folder with the state file: what comes wakes who waits. */
+    /* inotify's descriptor of the folder with the state file: changes wake waiting calls. */
     int folder;
     struct nvmlEventSet_st *next;
 };
@@ -109,8 +109,8 @@ static bool lost_one(nvmlEventSet_t set) {
     return false;
 }
 
-/* It sleeps until there is news or its time is over, as a driver does. With a lost GPU in the set it returns at once,
- * every time: who does not wait by himself spins. */
+/* Sleeps until an event or the timeout, like a driver. With a lost GPU in the set it returns at once every time, so
+ * callers that do not pause themselves spin. */
 NODE_CALL(nvmlEventSetWait_v2, (nvmlEventSet_t set, nvmlEventData_t *data, uint milliseconds),
           (set, data, milliseconds)) {
     if (!is_set(set) || !data) return NVML_ERROR_INVALID_ARGUMENT;

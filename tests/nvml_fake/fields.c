@@ -14,7 +14,7 @@ typedef enum { DOUBLE, UINT, ULONG, ULLONG, LLONG, INT, USHORT } Kind_of_value;
 
 static const char *const kinds[] = {"double", "uint", "ulong", "ullong", "llong", "int", "ushort"};
 
-/* Fields that are the numbers of another call: the answer of the call, which word of it, as what. */
+/* Fields with a number of another call: the call, the word of its answer, and the type. */
 static const struct {
     uint id;
     const char *call;
@@ -93,7 +93,7 @@ static void answer_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
     enum { TYPICAL_COST_US = 4 };
     const char *text = field_answer(device, field);
     *field = (nvmlFieldValue_t){.fieldId = field->fieldId, .scopeId = field->scopeId};
-    /* So does the driver with ECC counters while ECC is off. */
+    /* The driver does the same with ECC counters while ECC is off. */
     if (text && strcmp(text, "blank") == 0) return;
     field->timestamp = (long long)clock_now_us();
     field->latencyUsec = TYPICAL_COST_US;
@@ -105,7 +105,7 @@ static void answer_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
 DEVICE_CALL(nvmlDeviceGetFieldValues, (nvmlDevice_t device, int count, nvmlFieldValue_t *values),
             (device, count, values)) {
     if (!values || count < 0) return NVML_ERROR_INVALID_ARGUMENT;
-    /* A driver that refuses the call as a whole for the sake of one field. */
+    /* A driver that refuses the whole call because of one field. */
     for (int at = 0; at < count; at++)
         if (values[at].fieldId && values[at].fieldId == state_number("node.hated_field")) return NVML_ERROR_INVALID_ARGUMENT;
     for (int at = 0; at < count; at++) answer_field(device, &values[at]);

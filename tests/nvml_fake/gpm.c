@@ -13,7 +13,7 @@ struct nvmlGpmSample_st {
     unsigned long long taken_us; /* 0: never */
 };
 
-/* The counters are refreshed so often; two samples of less have nothing between them. */
+/* The refresh interval of the counters; two samples within it have no difference. */
 enum { REFRESH_US = 100000 };
 
 static bool is_supported(nvmlDevice_t device) {

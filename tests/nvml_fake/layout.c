@@ -1,4 +1,4 @@
-/* How our structures lie in memory, for the test that compares them with pynvml's. */
+/* The memory layout of our structures, for the test that compares them with pynvml's. */
 #include <stddef.h>
 
 #include "nvml_types.h"
@@ -61,7 +61,7 @@ static const Row rows[] = {
     WHOLE(nvmlGpmSupport_t), MEMBER(nvmlGpmSupport_t, isSupportedDevice),
 };
 
-/* The row of a number; 0 behind the last. `member` is empty for a structure as a whole. */
+/* The row with this number; 0 after the last row. `member` is empty for a structure as a whole. */
 int fakeNvmlLayout(unsigned int number, const char **structure, const char **member, size_t *offset, size_t *size) {
     if (number >= sizeof rows / sizeof *rows) return 0;
     *structure = rows[number].structure;

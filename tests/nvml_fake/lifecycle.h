@@ -1,4 +1,4 @@
-/* Initialising and shutting down, which are counted, and what is told about the node as a whole. */
+/* Initialisation and shutdown, which are counted, and calls about the node as a whole. */
 #pragma once
 #include <stdbool.h>
 

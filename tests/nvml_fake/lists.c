@@ -1,4 +1,4 @@
-/* The calls that give lists: processes and their use of the GPU, samples, retired pages. */
+/* The calls that return lists: processes and their utilization, samples, retired pages. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static uint words_in(const char *text) {
     return words;
 }
 
-/* The next word, NULL after the last; `text` goes on behind it. */
+/* The next word, NULL after the last; `text` then points behind the word. */
 static const char *next_word(const char **text, char word[96]) {
     int used = 0;
     if (sscanf(*text, "%95s%n", word, &used) != 1) return NULL;
@@ -25,7 +25,7 @@ static const char *next_word(const char **text, char word[96]) {
     return word;
 }
 
-/* `12:34:-`: the numbers between the colons; `-` is all ones, what the driver says where it does not know. */
+/* `12:34:-`: the numbers between the colons; `-` is all ones, the driver's value for unknown. */
 static void parts_of(const char *word, ulonglong *parts, int count) {
     for (int at = 0; at < count; at++) {
         parts[at] = word && *word != '-' ? strtoull(word, NULL, 10) : ULLONG_MAX;
@@ -40,14 +40,14 @@ static nvmlProcessInfo_t process_of(const char *word) {
     return (nvmlProcessInfo_t){(uint)parts[0], parts[1], (uint)parts[2], (uint)parts[3]};
 }
 
-/* How many processes more there are by now: `<call>.growth=<processes> <calls before the first>`. */
+/* The number of additional processes by now: `<call>.growth=<processes> <calls before the first>`. */
 static uint grown(nvmlDevice_t device, const char *list) {
     ulonglong found[2];
     if (numbers(answer_of(device, "%s.growth", list), found, 2) != NVML_SUCCESS) return 0;
     return (uint)(found[0] * (call_count() - found[1]));
 }
 
-/* Some drivers wrote longer entries than the callers' own: those find the next entry in the middle of another. */
+/* Some drivers wrote longer entries than callers expect, who then read the next entry at a wrong offset. */
 static void write_entry(char *infos, uint place, uint room, const nvmlProcessInfo_t *process) {
     size_t stride = (size_t)state_number("node.process_entry_bytes");
     char entry[64] = {0};
@@ -90,7 +90,7 @@ PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3, "nvmlDeviceGetGraphicsRunnin
 PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2, "nvmlDeviceGetMPSComputeRunningProcesses")
 PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3, "nvmlDeviceGetMPSComputeRunningProcesses")
 
-/* `pid:sm:memory:encoder:decoder:age in microseconds`, and jpeg and OFA behind it for the newer call. */
+/* `pid:sm:memory:encoder:decoder:age in microseconds`, followed by jpeg and OFA for the newer call. */
 typedef struct {
     ulonglong pid, sm, memory, encoder, decoder, time, jpeg, ofa;
 } Use;
@@ -102,7 +102,7 @@ static Use use_of(const char *word) {
     return (Use){parts[0], parts[1], parts[2], parts[3], parts[4], clock_now_us() - age, parts[6], parts[7]};
 }
 
-/* Who asks for the size is told the size of the driver's buffer. */
+/* A request for the size returns the size of the driver's buffer. */
 enum { BUFFER_OF_USES = 100 };
 
 static nvmlReturn_t uses(nvmlDevice_t device, const char **text, uint *count, const void *room) {

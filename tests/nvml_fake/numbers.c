@@ -135,7 +135,7 @@ NUMBER_BY_TWO(nvmlDeviceGetNvLinkErrorCounter, ulonglong)
 
 NUMBER(nvmlDeviceGetSupportedEventTypes, ulonglong)
 
-/* A buffer whose length the caller does not tell: the interface fixes it. */
+/* A buffer whose length is fixed by the interface. */
 DEVICE_CALL(nvmlDeviceGetGspFirmwareVersion, (nvmlDevice_t device, char *version), (device, version)) {
     enum { LENGTH = 0x40 };
     (void)device;
@@ -148,7 +148,7 @@ DEVICE_CALL(nvmlDeviceGetInforomVersion, (nvmlDevice_t device, uint object, char
     return text_into(answer(".%u", object), version, length);
 }
 
-/* Two names of one reading; the state file has it under the newer one. */
+/* Two names of one reading; the state file uses the newer name. */
 #define SAME_NUMBER(function, type, other)                                     \
     DEVICE_CALL(function, (nvmlDevice_t device, type *value), (device, value)) \
     GIVES_NUMBER(type, answer_of(device, other))
@@ -158,7 +158,7 @@ SAME_NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, ulonglong, "nvmlDeviceGet
 SAME_NUMBER(nvmlDeviceGetSupportedClocksEventReasons, ulonglong, "nvmlDeviceGetSupportedClocksEventReasons")
 SAME_NUMBER(nvmlDeviceGetSupportedClocksThrottleReasons, ulonglong, "nvmlDeviceGetSupportedClocksEventReasons")
 
-/* How two devices are connected: the answer of the first, by the second's number. */
+/* The connection of two devices: the answer of the first, with the number of the second as selector. */
 DEVICE_CALL(nvmlDeviceGetTopologyCommonAncestor, (nvmlDevice_t device, nvmlDevice_t other, uint *value),
             (device, other, value))
 GIVES_NUMBER(uint, answer(".%d", other ? other->gpu : -1))

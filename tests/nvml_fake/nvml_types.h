@@ -1,7 +1,7 @@
-/* What goes through NVML's interface: the codes and structures that our calls fill, in the layout of the library's
- * clients. tests/nvml/test_fake_layout.py compares each structure with pynvml's. */
+/* The codes and structures of NVML's interface that our calls fill, in the layout of the library's clients.
+ * tests/nvml/test_fake.py compares each structure with pynvml's. */
 #pragma once
-/* The size of a structure and the version of its layout, as clients put it into its first member. */
+/* The size of a structure and the version of its layout, which clients write to its first member. */
 #define FAKE_VERSION(structure, version) ((unsigned int)(sizeof(structure) | ((version) << 24)))
 
 #ifndef NVML_TYPES_FROM_ELSEWHERE /* the vendor's own header, to check our prototypes against it: see README.md */
@@ -231,7 +231,7 @@ typedef struct {
 typedef struct {
     unsigned int version, numMetrics;
     nvmlGpmSample_t sample1, sample2;
-    nvmlGpmMetric_t metrics[1]; /* as many as numMetrics says */
+    nvmlGpmMetric_t metrics[1]; /* numMetrics entries */
 } nvmlGpmMetricsGet_t;
 
 typedef struct {

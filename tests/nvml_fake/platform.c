@@ -1,4 +1,4 @@
-/* Where a GPU sits: NVLink fabric and chassis, and the instances of a MIG device. */
+/* The location of a GPU: NVLink fabric and chassis; and the instances of a MIG device. */
 #include <stdio.h>
 #include <string.h>
 
@@ -106,7 +106,7 @@ static nvmlReturn_t number_of_mig(int gpu, int mig, const char *call, ulonglong 
     return presence == NVML_SUCCESS ? numbers(answer_of(device, "%s", call), found, 1) : presence;
 }
 
-/* A GPU instance is told by the first MIG device in it. */
+/* A GPU instance has the answers of its first MIG device. */
 DEVICE_CALL(nvmlDeviceGetGpuInstanceById, (nvmlDevice_t device, uint id, nvmlGpuInstance_t *instance),
             (device, id, instance)) {
     ulonglong found;

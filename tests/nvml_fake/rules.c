@@ -27,7 +27,7 @@ Moment rules_moment(const Tally *all, const Tally *own, const struct nvmlDevice_
     return moment;
 }
 
-/* Which of the four a rule's place is for this device; -1: the rule is for another place. */
+/* The kind of the rule's device (EVERYWHERE, NODE, GPU, MIG) if it matches this device, else -1. */
 static int level_of(const char *place, const struct nvmlDevice_st *device) {
     int gpu, mig;
     if (strcmp(place, "*") == 0) return EVERYWHERE;
@@ -70,7 +70,7 @@ bool rules_refuse(const char *name, const struct nvmlDevice_st *device, const Mo
 }
 
 bool rules_lost(const struct nvmlDevice_st *device) {
-    /* As if one more call came now. */
+    /* As for one more call now. */
     Moment next = rules_moment(tally_of("*"), NULL, device);
     for (int level = 0; level < 4; level++) next.calls[0][level]++;
     Search search = search_for("fault.", "", device, &next);

@@ -8,7 +8,7 @@
 typedef unsigned int uint;
 typedef unsigned long long ulonglong;
 
-/* Clients say in the first member which layout they have; the driver refuses those that it does not know. */
+/* Clients write the version of their layout to the first member; the driver refuses unknown versions. */
 #define REQUIRE_VERSION(pointer, structure, number)                                                           \
     if (!(pointer)) return NVML_ERROR_INVALID_ARGUMENT;                                                       \
     if ((pointer)->version != FAKE_VERSION(structure, number)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH
@@ -73,7 +73,7 @@ DEVICE_CALL(nvmlDeviceGetFanSpeedRPM, (nvmlDevice_t device, nvmlFanSpeedInfo_v1_
     return result;
 }
 
-/* Since when, in microseconds, and for how long, in nanoseconds. */
+/* The start in microseconds, and the duration in nanoseconds. */
 DEVICE_CALL(nvmlDeviceGetViolationStatus, (nvmlDevice_t device, uint policy, nvmlViolationTime_t *time),
             (device, policy, time)) {
     ulonglong found;
@@ -177,7 +177,7 @@ DEVICE_CALL(nvmlDeviceGetAddressingMode, (nvmlDevice_t device, nvmlDeviceAddress
     return NVML_SUCCESS;
 }
 
-/* Structures of one number and no version. */
+/* Structures with a single number and no version. */
 #define NUMBER_IN(function, structure, member)                                          \
     DEVICE_CALL(function, (nvmlDevice_t device, structure *status), (device, status)) { \
         if (!status) return NVML_ERROR_INVALID_ARGUMENT;                                \
@@ -189,7 +189,7 @@ DEVICE_CALL(nvmlDeviceGetAddressingMode, (nvmlDevice_t device, nvmlDeviceAddress
 NUMBER_IN(nvmlDeviceGetUnrepairableMemoryFlag_v1, nvmlUnrepairableMemoryStatus_v1_t, bUnrepairableMemory)
 NUMBER_IN(nvmlDeviceGetC2cModeInfoV, nvmlC2cModeInfo_v1_t, isC2cEnabled)
 
-/* Affinities: as many words as the answer has, the rest of the set is empty. */
+/* Affinities: the words of the answer; the rest of the set is empty. */
 static nvmlReturn_t set_into(const char *text, uint size, unsigned long *set) {
     if (!size || !set) return NVML_ERROR_INVALID_ARGUMENT;
     nvmlReturn_t refusal = refusal_in(text);

@@ -34,7 +34,7 @@ Tally *tally_of(const char *name) {
             __atomic_store_n(&row->state, NAMED, __ATOMIC_RELEASE);
             return row;
         }
-        /* Another process writes its name there; one that was killed at it leaves a row that nobody uses. */
+        /* Another process is writing its name there; if it was killed meanwhile, the row remains unused. */
         for (int spin = 0; spin < 1000 && __atomic_load_n(&row->state, __ATOMIC_ACQUIRE) != NAMED; spin++) usleep(10);
         if (strncmp(row->name, name, sizeof row->name) == 0) return row;
     }

@@ -1,5 +1,5 @@
-/* Counts calls in a file that all processes share, so that tests can ask how often something was called, and rules can
- * begin and end with a number of calls. tests/kits/fake_nvml/tally.py reads it. */
+/* Counts calls in a file shared by all processes, so that tests can check the number of calls, and rules can start and
+ * end at a number of calls. tests/kits/fake_nvml/tally.py reads it. */
 #pragma once
 #include <stdint.h>
 
@@ -17,13 +17,13 @@ typedef struct {
     uint64_t counts[TALLY_SLOTS];
 } Tally;
 
-/* Where a GPU (mig -1) or a MIG device is counted. */
+/* The column of a GPU (mig -1) or a MIG device. */
 int tally_slot(int gpu, int mig);
 
-/* The row of a call, NULL where the file cannot be written or is full. */
+/* The row of a call, NULL if the file cannot be written or is full. */
 Tally *tally_of(const char *name);
 
-/* Adds so much for all places, for this one, and for the GPU that a MIG device is on. */
+/* Adds `more` for all devices, for this device, and for the GPU of a MIG device. */
 void tally_add(Tally *tally, int slot, uint64_t more);
 
 uint64_t tally_count(const Tally *tally, int slot);

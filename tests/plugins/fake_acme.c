@@ -1,4 +1,4 @@
-/* An invented vendor's library, for the example plugin's reader: two cards, or what ACME_OPEN says. */
+/* An invented vendor's library, for the example plugin's reader: two cards, or the error in ACME_OPEN. */
 #include <stdio.h>
 #include <stdlib.h>
 
