@@ -81,7 +81,7 @@ def test_work_grows_with_the_readings_and_no_faster(
         pytest.param(lambda _, snapshot: with_other_first_device(snapshot), 14, id="a device is another"),
     ],
 )
-def test_page_costs_what_has_changed(
+def test_cost_of_a_page_depends_on_changes(
     change: Callable[[MadeUpNode, Snapshot], Snapshot], max_for_a_reading: float
 ) -> None:
     """Only changed numbers are formatted; only changed names or labels rebuild the lines."""

@@ -161,7 +161,7 @@ def test_any_sequence_of_snapshots_gives_the_pages_of_a_new_renderer(changes):
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_number_that_becomes_unfit_is_left_out_and_said_and_is_back_afterwards(value):
+def test_number_that_becomes_invalid_is_left_out_until_it_is_valid(value):
     renderer, fit, unfit = Renderer(), START, with_value(START, 1, 0, value)
     before = renderer.text(fit)
     page = renderer.text(unfit).decode()

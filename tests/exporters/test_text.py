@@ -41,7 +41,7 @@ def test_cleaned_text_is_one_line_of_printable_utf8(text):
     assert clean(shown) == shown
 
 
-def test_all_texts_of_a_thing_are_cleaned_and_a_clean_thing_is_the_very_same():
+def test_all_texts_of_an_object_are_cleaned_and_a_clean_object_is_not_copied():
     device = kit.full_device(facts=(("a", "b"),))
     assert deep_clean(device) is device
     assert deep_clean(kit.full_device(facts=(("a", "b\x00"),), serial="\x01")).facts == (("a", "b�"),)
@@ -65,7 +65,7 @@ def test_width_in_a_terminal(text, width):
         ("abc", 0, ""),
     ],
 )
-def test_a_long_text_is_cut_and_says_so(text, width, wanted):
+def test_long_text_is_cut_to_its_width(text, width, wanted):
     assert cut(text, width) == wanted
 
 

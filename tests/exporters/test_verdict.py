@@ -92,7 +92,7 @@ def test_card_without_links_is_found_if_its_peers_have_links():
     assert [finding.word for finding in judge(kit.snapshot(*cards))[cards[1].id]] == ["ok"]
 
 
-def test_table_details_document_and_rows_say_the_same_of_every_fault():
+def test_table_details_document_and_rows_agree_on_every_fault():
     node, ids = node_with({**FAULTS, **NO_FAULTS})
     document = {device["id"]: device["condition"] for device in json.loads(render(node))["devices"]}
     by_id = {row.device.id: row for row in rows(node)}

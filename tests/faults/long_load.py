@@ -135,7 +135,7 @@ NONSENSE = {
 }
 
 
-def test_nonsense_of_every_kind_costs_nothing_that_stays(tmp_path: Path) -> None:
+def test_nonsense_of_every_kind_leaks_no_resources(tmp_path: Path) -> None:
     daemon, _ = tool_node(tmp_path)
     with daemon:
         daemon.until_state(TOOL, "ok")

@@ -32,7 +32,7 @@ def workers(daemon: Daemon) -> list[int]:
 
 
 @pytest.mark.parametrize(("word", "reason"), FAULTS.items(), ids=list(FAULTS))
-def test_a_fault_costs_its_own_readings_and_a_repair_is_noticed(
+def test_fault_affects_only_its_readings_and_a_repair_is_noticed(
     tmp_path: Path, plugin: SwitchedPlugin, word: str, reason: str
 ) -> None:
     daemon, _ = tool_node(tmp_path, plugin.config)
@@ -55,9 +55,7 @@ def test_a_fault_costs_its_own_readings_and_a_repair_is_noticed(
 
 
 @pytest.mark.parametrize("word", ["parse-eat", "read-eat"])
-def test_a_plugin_that_eats_all_memory_gets_an_error_of_its_own(
-    tmp_path: Path, plugin: SwitchedPlugin, word: str
-) -> None:
+def test_plugin_that_uses_all_memory_gets_its_own_error(tmp_path: Path, plugin: SwitchedPlugin, word: str) -> None:
     """With limited address space the allocation fails in the worker, not in the daemon."""
     daemon, _ = tool_node(tmp_path, plugin.config, prefix=("prlimit", f"--as={2 << 30}"))
     with daemon:

@@ -67,7 +67,7 @@ def test_a_worker_that_reads_files_and_is_killed_or_frozen_is_replaced(tmp_path:
 
 @pytest.mark.needs("unshare")
 @pytest.mark.parametrize("file", ["/proc/meminfo", "/proc/loadavg", "/proc/uptime", "/proc/stat"])
-def test_a_broken_proc_costs_readings_of_the_host_only(tmp_path: Path, file: str) -> None:
+def test_broken_proc_affects_only_readings_of_the_host(tmp_path: Path, file: str) -> None:
     """Some containers have a /proc that is not the kernel's."""
     (tmp_path / "broken").write_text("not what the kernel says\n")
     daemon, _ = tool_node(tmp_path, prefix=bound(str(tmp_path / "broken"), file))

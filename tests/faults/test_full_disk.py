@@ -72,7 +72,7 @@ def test_unsaved_devices_are_saved_once_there_is_space(disk: SmallDisk, caplog: 
 
 
 @pytest.mark.needs("root")
-def test_a_recording_ends_with_a_whole_line_and_says_why(tmp_path: Path, disk: SmallDisk) -> None:
+def test_recording_ends_with_a_whole_line_and_a_reason(tmp_path: Path, disk: SmallDisk) -> None:
     daemon, _ = tool_node(tmp_path)
     daemon.write_config(daemon.config)
     recording = disk.folder / "recording.jsonl"

@@ -126,7 +126,7 @@ def test_eight_cards_that_fall_off_the_bus_are_one_message_that_names_them(tmp_p
     assert messages.of("AcceleratorLost") == []
 
 
-def test_a_stronger_alert_of_the_same_card_holds_others_back(manager: Alertmanager) -> None:
+def test_stronger_alert_of_a_card_inhibits_the_weaker_ones(manager: Alertmanager) -> None:
     """It inhibits the alerts that its definition names, on the same card only."""
     weaker = {item.name: item.inhibited_by for group in ALERTS for item in group.alerts if item.inhibited_by}
     pairs = [(name, stronger) for name, others in weaker.items() for stronger in others]
@@ -153,7 +153,7 @@ def delivering(tmp_path: Path, urls: Mapping[str, str]) -> Path:
     return config
 
 
-def test_a_maintenance_holds_back_without_resolving_and_info_goes_elsewhere(tmp_path: Path) -> None:
+def test_maintenance_inhibits_without_resolving_and_info_has_its_own_receiver(tmp_path: Path) -> None:
     lost, other = alert("AcceleratorLost", CARD), alert("TelemetryDown", OTHER_NODE)
     with Messages() as pager, Messages() as mailbox:
         urls = {"device-telemetry": pager.url, "device-telemetry-info": mailbox.url}

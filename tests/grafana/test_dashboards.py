@@ -84,7 +84,7 @@ def test_panels_have_ids_of_their_own_and_do_not_overlap(uid: str) -> None:
         assert max(x for x, _ in cells) < 24
 
 
-def test_a_panel_says_what_it_shows() -> None:
+def test_each_panel_has_a_description() -> None:
     for name, panel in panels().items():
         assert panel["title"][0].isupper(), name
         assert panel["description"].endswith("."), name
@@ -95,7 +95,7 @@ def test_a_panel_says_what_it_shows() -> None:
         assert panel["targets"], name
 
 
-def test_a_query_follows_the_variables_and_makes_up_no_nought() -> None:
+def test_query_uses_the_variables_and_adds_no_zero() -> None:
     """Missing data must not look like a healthy state."""
     for name, _, target in targets():
         assert target["datasource"] == SOURCE, name
@@ -121,6 +121,6 @@ def test_a_table_shows_named_columns_only() -> None:
         assert len(panel["targets"]) > 1 or values in ([], ["Value", "Value #A"]), name
 
 
-def test_a_query_for_what_is_not_there_does_not_build() -> None:
+def test_query_for_an_unknown_metric_does_not_build() -> None:
     with pytest.raises(QueryError):
         query("accelerator_heat{$cards}")

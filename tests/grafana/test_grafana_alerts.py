@@ -70,9 +70,7 @@ def runbooks(text: str) -> list[dict[str, str]]:
         ("https://wiki.example.com/alerts.md", "runbook_url", "https://wiki.example.com/alerts.md"),
     ],
 )
-def test_a_runbook_is_a_link_where_the_setting_says_so(
-    monkeypatch: pytest.MonkeyPatch, setting: str, key: str, page: str
-) -> None:
+def test_runbook_is_a_link_if_a_url_is_set(monkeypatch: pytest.MonkeyPatch, setting: str, key: str, page: str) -> None:
     """In the rules of Prometheus, which the Helm chart uses, and of Grafana. Otherwise it is the name of a section."""
     monkeypatch.setenv(RUNBOOKS_VARIABLE, setting)
     names = [alert.name for alert in OURS]

@@ -115,7 +115,7 @@ def partition(number: int, busy: str) -> dict[str, str]:
     return {f"accelerator_busy_seconds_total{{{of}}}": busy, f'accelerator_info{{{of},parent="i0"}}': "1x30"}
 
 
-def test_a_partition_that_was_taken_away_is_not_unwatched(tmp_path: Path) -> None:
+def test_removed_partition_is_not_counted_as_unread(tmp_path: Path) -> None:
     """Two cards have a partition each. The first is repartitioned; the source of the second is released."""
     series = {}
     for card, up in enumerate(("1x30", "1x20 stale")):
@@ -136,7 +136,7 @@ BUILD = f'telemetry_build_info{{{NODE},version="1",python="3"}}'
 STARTED = f"process_start_time_seconds{{{NODE}}}"
 
 
-def test_a_mark_stands_where_something_happens(tmp_path: Path) -> None:
+def test_annotation_is_where_something_happens(tmp_path: Path) -> None:
     """Annotations are counted at each minute; Grafana joins adjacent ones."""
     marks = {mark["name"]: mark for mark in boards()["telemetry-node"]["annotations"]["list"]}
     stories = []

@@ -50,7 +50,7 @@ def test_every_dashboard_has_a_small_picture_that_is_shown() -> None:
         assert picture.name in (ROOT / "grafana" / "README.md").read_text()
 
 
-def test_the_simulated_fleet_tells_what_a_scrape_would() -> None:
+def test_simulated_fleet_has_the_data_of_a_scrape() -> None:
     """The first scrape of all nodes has the daemon's metrics and labels, the target's labels, and one timestamp."""
     history = script_module("preview_history")
     lines = history.history(1_800_000_000)

@@ -18,7 +18,7 @@ RECORDED = {"accelerator:temperature_celsius": frozenset({"job", "instance", "id
         "up == 0 and on (job, instance) telemetry_build_info",
     ],
 )
-def test_a_good_query_is_given_back(query: str) -> None:
+def test_valid_query_is_returned(query: str) -> None:
     assert check_query(query, RECORDED) == query
 
 
@@ -34,6 +34,6 @@ def test_a_good_query_is_given_back(query: str) -> None:
         ('accelerator:temperature_celsius{sensor="core"}', "no label 'sensor'"),
     ],
 )
-def test_a_query_for_what_is_not_there_is_refused(query: str, words: str) -> None:
+def test_query_for_an_unknown_metric_is_refused(query: str, words: str) -> None:
     with pytest.raises(QueryError, match=words):
         check_query(query, RECORDED)

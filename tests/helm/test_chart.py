@@ -132,7 +132,7 @@ def test_values_of_the_guide_are_values_of_the_chart() -> None:
         assert refusals(over_defaults(nested)) == [], path
 
 
-def test_every_vendor_has_a_pool_of_which_the_guide_tells() -> None:
+def test_every_vendor_has_a_documented_pool() -> None:
     assert sorted(POOLS) == sorted(VENDOR_WORDS)
     on = [name for name in POOLS if pool(name)["enabled"]]
     assert [name for name in on if pool(name)["privileged"] or pool(name)["hostPaths"]] == []

@@ -197,14 +197,14 @@ class Broken:
         (Broken(), (), {}, "a message could not be formatted: RuntimeError: Broken"),
     ],
 )
-def test_a_message_that_cannot_be_made_says_so_instead_of_raising(pipe, message, arguments, extra, expected):
+def test_message_that_cannot_be_formatted_is_logged_as_such(pipe, message, arguments, extra, expected):
     setup("info", "json", pipe.writing)
     logger.info(message, *arguments, extra=extra)
     (line,) = pipe.lines()
     assert json.loads(line)["msg"] == expected
 
 
-def test_a_full_standard_error_loses_lines_but_holds_nobody_up_and_says_how_many(pipe):
+def test_full_standard_error_drops_and_counts_lines_without_blocking(pipe):
     fcntl.fcntl(pipe.writing, fcntl.F_SETPIPE_SZ, 8192)
     setup("info", "json", pipe.writing)
     for number in range(2000):

@@ -145,7 +145,7 @@ def test_a_leading_zero_is_printed_or_not_and_the_number_is_the_same() -> None:
     assert kfd.text == f"unique_id {int(stand_in, 16)}\n"
 
 
-def test_the_addresses_of_a_network_have_stand_ins_of_their_own() -> None:
+def test_addresses_of_a_network_get_different_stand_ins() -> None:
     addresses = [f"10.0.0.{number}" for number in range(1, 255)]
     stand_ins = masked_text("\n".join(addresses)).split("\n")
     assert len(set(stand_ins)) == len(addresses)
@@ -370,7 +370,7 @@ def test_planted_identity_is_found_after_any_text() -> None:
 
 @few_or_all
 @each_folder
-def test_what_is_planted_in_every_line_is_masked_and_the_readings_stay(folder: str, chosen: Selection) -> None:
+def test_identities_in_every_line_are_masked_and_readings_are_kept(folder: str, chosen: Selection) -> None:
     """Uses a fixed sample; `make fuzz` plants all identities everywhere."""
     for number, file in chosen(FILES[folder]):
         parsers, start = _parsers(folder), number * 37 % len(PLANTS)

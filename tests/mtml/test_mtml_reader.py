@@ -115,7 +115,7 @@ def test_the_library_is_initialised_once_and_each_handle_made_once(fake: FakeMtm
     assert fake.calls("mtmlLibraryInitSystem") == fake.calls("mtmlLibraryFreeSystem") == 1
 
 
-def test_a_lost_card_is_down_and_the_other_goes_on(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
+def test_lost_card_is_down_and_the_other_is_still_read(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
     assert PARSER.parse(ask()).devices[0].up
     fake.fail(0, library.GPU_IS_LOST)
     for _ in range(3):

@@ -60,7 +60,7 @@ def test_driver_branch_lacks_functions_of_later_branches(level: int) -> None:
     assert {name for name in symbols(LEVELS[-1]) if hasattr(built, name)} == set(symbols(level))
 
 
-def test_with_the_costs_of_a_card_calls_take_the_cpu_that_its_driver_takes(bench: Bench) -> None:
+def test_calls_use_the_cpu_time_of_the_given_card(bench: Bench) -> None:
     fake = bench.fake
     for poll in ("fast", "counters"):
         bench.data(poll)

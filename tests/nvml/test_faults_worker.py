@@ -36,9 +36,7 @@ ROWS = [(code, absent, loud) for absent, codes in ERRORS.items() for loud in (Fa
 
 
 @pytest.mark.parametrize(("code", "absent", "loud"), ROWS)
-def test_an_error_of_one_call_costs_that_reading_of_that_gpu(
-    bench: Bench, code: int, absent: Absent, loud: bool
-) -> None:
+def test_error_of_a_call_affects_only_its_reading(bench: Bench, code: int, absent: Absent, loud: bool) -> None:
     bench.fake.fail(UTILIZATION, code, 2)
     report = bench.report()
     assert value(report, "utilization_ratio", device=2) is absent
@@ -102,7 +100,7 @@ def test_a_gpu_that_comes_back_is_watched_for_events_again(bench: Bench) -> None
     assert [(event.device, event.code) for event in bench.events(1)] == [(4, "xid_13")]
 
 
-def test_a_gpu_of_which_only_a_field_says_that_it_is_lost_is_not(bench: Bench) -> None:
+def test_lost_status_of_a_single_field_is_no_lost_gpu(bench: Bench) -> None:
     bench.fake.refuse_field(0, 82, GPU_IS_LOST)
     report = bench.report()
     assert report.devices[0].up
@@ -169,7 +167,7 @@ def test_gpu_that_cannot_be_opened_leaves_the_others(tmp_path: Path) -> None:
         (20, "driver_gone", "NVML error 20"),
     ],
 )
-def test_what_cannot_be_initialised_says_why_and_is_not_tried_in_a_loop(
+def test_failed_initialisation_has_a_reason_and_is_not_retried_in_a_loop(
     tmp_path: Path, code: int, reason: str, words: str
 ) -> None:
     fake = FakeNvml(tmp_path, "h100")
@@ -290,7 +288,7 @@ def is_back(bench: Bench) -> bool:
     return comes_true(lambda: bench.capture().failure is None)
 
 
-def test_a_call_that_hangs_costs_the_worker_and_nothing_else(fake: FakeNvml) -> None:
+def test_hanging_call_costs_only_the_worker(fake: FakeNvml) -> None:
     with reading_in_worker(fake) as bench:
         hangs = ((UTILIZATION, "fast"), ("nvmlDeviceGetFieldValues", "fast"), ("nvmlGpmSampleGet", "gpm"))
         for call, poll in hangs:

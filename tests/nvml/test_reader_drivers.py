@@ -72,7 +72,7 @@ def test_an_a100_gives_the_same_under_every_driver(driver: str, tmp_path: Path) 
     assert [problem for report in (fast, slow, links, processes) for problem in report.problems] == []
 
 
-def test_the_driver_counts_where_the_library_does_not_say_its_version(tmp_path: Path) -> None:
+def test_driver_version_is_used_if_the_library_reports_none(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, h100(reason_ns=REASONS, power_smoothing=SMOOTHING), driver="580.65.06")
     fake.refuse(NODE, "nvmlSystemGetNVMLVersion")
     with reading(fake) as bench:
@@ -289,7 +289,7 @@ def test_implausible_utilization_leaves_other_readings(bench: Bench) -> None:
     assert len(report.problems) == 3
 
 
-def test_a_wheel_that_is_older_than_the_driver_costs_the_newer_calls(fake: FakeNvml) -> None:
+def test_older_wheel_lacks_only_the_newer_calls(fake: FakeNvml) -> None:
     with reading(fake, of_2023) as bench:
         fast, slow, inventory = (bench.report(tier) for tier in ("fast", "slow", "inventory"))
     assert value(fast, "temperature_celsius", "core") == 54.0

@@ -30,7 +30,7 @@ def test_processes_are_asked_of_the_instances(mig: Bench) -> None:
     assert mig.fake.calls("nvmlDeviceGetComputeRunningProcesses_v3", 0) == 3
 
 
-def test_a_destroyed_instance_is_gone_at_once_and_the_layout_read_anew(mig: Bench) -> None:
+def test_destroyed_instance_disappears_and_the_layout_is_read_again(mig: Bench) -> None:
     mig.report()
     mig.fake.unplug("0/0")
     assert partitions(mig.report()) == ["1", "2"]

@@ -58,7 +58,7 @@ def test_ratio_is_unknown_without_samples(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("code", [NOT_SUPPORTED, NO_PERMISSION, 999])
-def test_an_error_costs_the_ratio_only(two: Bench, code: int) -> None:
+def test_error_affects_the_ratio_only(two: Bench, code: int) -> None:
     two.fake.fail(CALL, code, 0)
     report = two.report("processes")
     assert [process.utilization_ratio for process in report.processes if process.device == 0] == [None, None]

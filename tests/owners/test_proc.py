@@ -61,7 +61,7 @@ def test_process_becomes_a_task(more, expected):
     assert parsed({**ALICE, **more}).tasks == (expected,)
 
 
-def test_a_process_that_is_not_as_expected_costs_itself_only() -> None:
+def test_unexpected_process_leaves_the_others() -> None:
     for wrong in [None, [], "x", {}, {"pid": "1", "ticks": 2}, {"pid": 0, "ticks": 2}, {"pid": True, "ticks": 1}]:
         report = parsed(wrong, ALICE)
         assert [task.pid for task in report.tasks] == [70]

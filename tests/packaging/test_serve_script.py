@@ -118,7 +118,7 @@ def test_settings_of_the_environment_are_kept(tmp_path: Path) -> None:
     assert "log: debug" in output
 
 
-def test_the_address_is_said_once_it_answers(tmp_path: Path) -> None:
+def test_address_is_printed_once_it_answers(tmp_path: Path) -> None:
     line = [made(tmp_path, REAL, PYTHON), "--demo=1xamd", "--web.listen-address=127.0.0.1:0"]
     folders = {"TELEMETRY_STATE_DIRECTORY": f"{tmp_path}/lib", "TELEMETRY_STATE_RUNTIME_DIRECTORY": f"{tmp_path}/run"}
     with subprocess.Popen(line, env=os.environ | folders, stdout=subprocess.PIPE, text=True) as process:
@@ -143,7 +143,7 @@ def test_a_daemon_on_all_addresses_is_shown_by_the_name_of_the_machine(listened:
         assert shown == f"open http://{socket.gethostname()}:{server.port}/ – Ctrl-C ends it"
 
 
-def test_an_address_with_tls_is_said_as_such(tmp_path: Path) -> None:
+def test_address_with_tls_is_printed_as_https(tmp_path: Path) -> None:
     (tmp_path / "web.yml").write_text(make_pki(tmp_path).tls_section())
     with running_server(config_file=tmp_path / "web.yml") as server:
         shown = script_module("announce").opening_hint(f"127.0.0.1:{server.port}")

@@ -60,7 +60,7 @@ def conditions(document: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     }
 
 
-def test_the_page_says_what_the_document_says_and_calls_no_fault_ok(tab: Tab, node: Node) -> None:
+def test_page_shows_the_conditions_of_the_document_and_no_fault_as_ok(tab: Tab, node: Node) -> None:
     with node.daemon() as daemon:
         daemon.until(lambda: all(word for word, _ in conditions(daemon.document()).values()))
         node.set_stage(lasting=[["lost", [LOST]]])
@@ -87,7 +87,7 @@ def test_the_page_says_what_the_document_says_and_calls_no_fault_ok(tab: Tab, no
 
 
 @pytest.mark.long
-def test_a_fault_that_comes_and_goes_is_shown_without_another_page(tab: Tab, tmp_path: Path) -> None:
+def test_fault_appears_and_disappears_without_a_reload(tab: Tab, tmp_path: Path) -> None:
     node = Node(tmp_path, "2xnvidia")
     calm = [[card, *reading] for card in (0, 1) for reading in COOL]
     node.set_stage(readings=calm)

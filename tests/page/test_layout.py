@@ -67,7 +67,7 @@ def address(demo: Callable[[str], str]) -> str:
     return demo("16xnvidia")
 
 
-def test_the_table_is_whole_and_can_be_loaded_anew(tab: Tab, address: str) -> None:
+def test_table_without_scripts_is_complete_and_has_a_reload_link(tab: Tab, address: str) -> None:
     tab.turn_scripts_off()
     tab.open(address)
     cells = "[...document.querySelectorAll('table')].flatMap(t => [...t.rows].map(r => r.innerText))"
@@ -105,7 +105,7 @@ def test_page_requests_only_the_daemon(tab: Tab, demo: Demo) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("size", [(2560, 1440), (390, 844)])
-def test_a_full_node_costs_the_browser_little(tab: Tab, tmp_path: Path, size: tuple[int, int]) -> None:
+def test_full_node_needs_little_cpu_in_the_browser(tab: Tab, tmp_path: Path, size: tuple[int, int]) -> None:
     node = Node(tmp_path, "128xnvidia", config="[sources.nvml]\ninterval = 1.0\n")
     tab.resize(*size)
     with node.daemon():

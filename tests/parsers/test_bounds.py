@@ -38,13 +38,13 @@ def npu_table() -> str:
     ],
     ids=range(8),
 )
-def test_more_than_any_node_has_is_not_looked_at(source: str, text: str) -> None:
+def test_items_beyond_the_limits_are_not_read(source: str, text: str) -> None:
     report = report_on(source, text)
     assert (report.outcome, report.reason, report.devices) == ("failed", "not_understood", ())
 
 
 @pytest.mark.parametrize("source", OF_TEXT)
-def test_more_lines_than_any_node_prints_are_not_looked_at(source: str) -> None:
+def test_lines_beyond_the_limit_are_not_read(source: str) -> None:
     report = report_on(source, "\n" * 20_001)
     assert (report.outcome, report.reason) == ("failed", "not_understood")
 
@@ -60,13 +60,13 @@ def parsed(source: str, *outputs: Output, **more: Any) -> Report:
 
 
 @pytest.mark.parametrize("source", sorted(PARSERS))
-def test_a_readers_failure_is_no_text_to_parse(source: str) -> None:
+def test_failure_of_a_reader_is_passed_on(source: str) -> None:
     report = parsed(source, Output(text="x"), failure=Failure("failed", "timeout", "no answer within 10 s"))
     assert (report.outcome, report.reason, report.devices, report.readings) == ("failed", "timeout", (), ())
     assert [problem.text for problem in report.problems] == ["no answer within 10 s"]
 
 
-def test_a_cell_of_rocm_smi_that_is_too_long_for_csv_costs_its_row_only() -> None:
+def test_too_long_csv_cell_of_rocm_smi_affects_only_its_row() -> None:
     report = report_on("rocm-smi", f"device,GPU use (%)\ncard0,{'x' * 200_000}\ncard1,7\n")
     assert [device.index for device in report.devices] == [0, 1]
     assert [(item.device, item.value) for item in report.readings if item.device == 1] == [(1, 0.07)]

@@ -51,7 +51,7 @@ WHOLE = {
 }
 
 
-def test_values_stand_under_their_headings() -> None:
+def test_values_are_read_under_their_headings() -> None:
     found = table(HEAD + CARD + "=====\n")
     assert [{name: value.text for name, value in record.values.items()} for record in found.records] == [WHOLE]
     assert (found.has_headings, found.is_complete, found.unread_lines, found.unknown_headings) == (True, True, (), ())

@@ -47,7 +47,7 @@ def test_a_bad_value_is_absent_alone() -> None:
 
 
 @pytest.mark.parametrize("call", list(GOOD))
-def test_a_missing_call_costs_its_own_readings(call: str) -> None:
+def test_missing_call_affects_only_its_own_readings(call: str) -> None:
     whole = values(report_on(GOOD))
     alone = {name for name, value in values(report_on({call: GOOD[call]})).items() if not isinstance(value, Absent)}
     report = report_on({name: value for name, value in GOOD.items() if name != call})

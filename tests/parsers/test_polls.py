@@ -103,7 +103,7 @@ def test_a_torn_list_keeps_its_problems_and_loses_the_rest(status: int, reason: 
     assert report.facts == (("tool_version", "1"),)
 
 
-def test_many_problems_are_told_as_a_count() -> None:
+def test_many_problems_are_reported_as_a_count() -> None:
     problems = [Problem(f"line {number}", "bad") for number in range(1000)]
     shown = capped(problems)
     assert len(shown) == MAX_PROBLEMS

@@ -234,7 +234,7 @@ WORDS = {
 @pytest.mark.parametrize(
     ("source", "name", "word"), [(source, *row) for source, rows in WORDS.items() for row in rows.items()]
 )
-def test_a_problem_of_a_real_output_says_what_it_is(source: str, name: str, word: str) -> None:
+def test_problem_of_a_real_output_has_the_expected_text(source: str, name: str, word: str) -> None:
     (path,) = (path for path in review.of_source(source) if name in path.stem)
     problems = PARSERS[source].parse(review.shared_capture(PARSERS[source], path)).problems
     assert [word in problem.text for problem in problems] == [True]
@@ -267,13 +267,13 @@ def test_of_a_cut_document_the_items_of_its_list_are_kept(text: str, items: list
     "line",
     ["WARNING: x", "[ 12.345678] amdgpu: x", "2025-11-22 x", "16:30:01 x", "---- x", "(x)", "*** x", "warn: {x}"],
 )
-def test_a_foreign_line_within_a_document_is_told(line: str) -> None:
+def test_foreign_line_within_a_document_is_reported(line: str) -> None:
     found = find_documents(f'[\n{line}\n{{"a":\n{line}\n-1.5}},\n[true,\nnull]]\n')
     assert [item.value for item in found.documents] == [[{"a": "-1.5"}, [True, None]]]
     assert [problem.text for problem in found.problems(found.documents)] == [f"text outside the JSON: {line}"] * 2
 
 
-def test_a_document_that_is_not_taken_is_told_like_any_other_text() -> None:
+def test_ignored_document_is_reported_like_other_text() -> None:
     found = find_documents('before\n{"x": 1}\n{"a": 1}\nbehind')
     problems = found.problems(found.documents[1:])
     assert [problem.text.removeprefix("text outside the JSON: ") for problem in problems] == [
@@ -283,7 +283,7 @@ def test_a_document_that_is_not_taken_is_told_like_any_other_text() -> None:
     ]
 
 
-def test_objects_may_stand_behind_a_prefix_in_their_line() -> None:
+def test_objects_may_follow_a_prefix_in_their_line() -> None:
     text = 'node7: {"a": 1}\n'
     assert find_documents(text).documents == ()
     assert [item.value for item in find_documents(text, OBJECTS).documents] == [{"a": "1"}]

@@ -34,7 +34,7 @@ def part(number, units, profile, **more):
     return kit.device(number, *readings, model=name, **facts)
 
 
-def test_a_known_card_has_its_peaks_and_says_where_they_are_from() -> None:
+def test_known_card_has_its_peaks_and_their_origin() -> None:
     text = text_page(kit.snapshot(*PeakFinder().with_peaks((card(),)))).decode()
     lines = [line for line in text.splitlines() if "peak" in line and not line.startswith("#")]
     assert [line.rsplit(" ", 1)[1] for line in lines] == ["1.0", "9.894e+14", "3.35e+12"]

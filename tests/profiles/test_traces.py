@@ -147,7 +147,7 @@ def test_flops_of_an_operator(case: str) -> None:
     assert (flops and flops.total) == expected
 
 
-def test_a_trace_without_a_device_says_so() -> None:
+def test_trace_without_a_device_has_a_remark() -> None:
     facts = read(kineto([entry for entry in step_of_torch() if entry["pid"] == 99]))
     assert not facts.devices
     assert "no device work" in facts.remarks[0]

@@ -232,7 +232,7 @@ FILES_OF_RUNS: dict[str, tuple[dict[str, str], list[int]]] = {
 
 
 @pytest.mark.parametrize("name", FILES_OF_RUNS)
-def test_each_program_or_job_is_a_run_of_its_own(name: str, tmp_path: Path) -> None:
+def test_each_program_or_job_is_a_separate_run(name: str, tmp_path: Path) -> None:
     files, cards = FILES_OF_RUNS[name]
     for path, text in files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

@@ -320,7 +320,7 @@ def test_a_byte_order_mark_does_no_harm(path):
     assert len(read_ranks(RankSettings(str(path), "10.0.0.1"), frozenset).ranks.ranks_by_physical_id) == 2
 
 
-def test_a_node_goes_by_its_name_and_its_addresses_but_not_by_the_loopback():
+def test_node_has_its_name_and_addresses_without_the_loopback():
     names = names_of_node()
     assert os.uname().nodename in names
     assert not {"127.0.0.1", "::1", ""} & names

@@ -83,7 +83,7 @@ def test_endless_output_is_ended_at_the_limit(
 
 
 @pytest.mark.parametrize("fault", LEAVING.values(), ids=list(LEAVING))
-def test_a_child_left_behind_neither_holds_the_poll_nor_outlives_it(
+def test_child_left_behind_does_not_delay_the_poll_and_is_killed(
     make_reader: MakeReader, tools: ToolFolder, mark: str, fault: Fault
 ) -> None:
     fault(tools)
@@ -94,9 +94,7 @@ def test_a_child_left_behind_neither_holds_the_poll_nor_outlives_it(
     assert marked(mark) == []
 
 
-def test_a_line_that_a_child_left_unfinished_is_not_taken_for_a_whole_one(
-    make_reader: MakeReader, tools: ToolFolder, tmp_path: Path
-) -> None:
+def test_unfinished_line_of_a_child_is_dropped(make_reader: MakeReader, tools: ToolFolder, tmp_path: Path) -> None:
     printed = tmp_path / "printed"
     child = f"printf 'GPU 0\\nPower 5'; touch {printed}; sleep 600; echo '7.0 W'"
     tools.script("smi", f"({child}) &\nwhile ! [ -e {printed} ]; do sleep 0.02; done; exit 0")

@@ -56,7 +56,9 @@ def test_no_second_process_is_started_beside_one_that_does_not_end(
     assert len(stand.launches) == 1
 
 
-def test_reading_goes_on_once_it_has_ended(make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess) -> None:
+def test_reading_continues_once_the_stuck_tool_has_ended(
+    make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess
+) -> None:
     tools.prints("smi", TABLE)
     reader = make_reader(launcher=Stand(stuck), limits=HOPELESS)
     read(reader, tool("smi"), deadline=0.5)
@@ -137,7 +139,7 @@ def test_close_does_not_wait_for_a_stuck_tool(make_reader: MakeReader, tools: To
     assert outcome(read(reader, tool("smi"))) == ("disabled", None)
 
 
-def test_a_tool_that_must_not_be_killed_is_left_alone_and_waited_for(
+def test_tool_that_must_not_be_killed_is_awaited(
     make_reader: MakeReader, tools: ToolFolder, mark: str, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"

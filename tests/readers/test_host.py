@@ -112,7 +112,7 @@ def fails_with(error: Exception) -> Plain:
         (KeyError("MemTotal"), errno.EIO),
     ],
 )
-def test_a_call_that_fails_costs_its_own_output_only(error: Exception, status: int) -> None:
+def test_failing_call_affects_only_its_own_output(error: Exception, status: int) -> None:
     reader = HostReader({"memory": lambda: fails_with(error), "load": lambda: {"load1": 0.5}})
     memory, load = reader.read(poll("memory", "load"), NO_TARGETS).outputs
     assert (memory.status, memory.data) == (status, None)

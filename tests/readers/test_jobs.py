@@ -152,7 +152,7 @@ def hostile(root: Path) -> dict[str, str]:
 
 
 @pytest.mark.needs("root")
-def test_hostile_files_cost_themselves_only(tmp_path: Path, folder: OwnFolder) -> None:
+def test_hostile_files_do_not_affect_others(tmp_path: Path, folder: OwnFolder) -> None:
     record_start(folder, Job("slurm", "12", "12", devices=("0",)), LONG_AGO)
     output = hostile(tmp_path)
     of = reader(tmp_path)

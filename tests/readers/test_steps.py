@@ -139,7 +139,7 @@ _VALUES = st.recursive(
 
 
 @given(changed=st.dictionaries(st.sampled_from(["file", "uid", *file_of()]), _VALUES, min_size=1, max_size=3))
-def test_a_file_of_any_content_costs_itself_only(changed: dict[str, object]) -> None:
+def test_file_of_any_content_does_not_affect_others(changed: dict[str, object]) -> None:
     report = report_on([{**file_of(job_id="other"), **changed}, file_of(uid=2000)])
     assert (report.outcome, [step.job_id for step in report.steps][-1:]) == ("ok", ["1234"])
     for counts in report.steps:

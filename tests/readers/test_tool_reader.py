@@ -142,7 +142,7 @@ def test_a_repeated_command_without_targets_runs_nothing(reader: CommandReader, 
     assert tools.calls("smi") == []
 
 
-def test_one_crash_costs_one_target(reader: CommandReader, tools: ToolFolder) -> None:
+def test_crash_affects_one_target(reader: CommandReader, tools: ToolFolder) -> None:
     tools.script("smi", 'echo "of $1"\n[ "$1" = 1 ] && kill -SEGV $$\nexit 0')
     request = Command((("smi", "{card}"),), per="card")
     capture = reader.read(poll(request), Targets(cards=("0", "1", "2")))
@@ -197,7 +197,7 @@ def test_alternatives_are_tried_in_turn(
     assert (tools.calls("smi"), output) == (lines.split(), rejected)
 
 
-def test_each_request_has_an_alternative_of_its_own(reader: CommandReader, tools: ToolFolder) -> None:
+def test_each_request_has_its_own_chosen_alternative(reader: CommandReader, tools: ToolFolder) -> None:
     tools.prints("smi", TABLE)
     first, other = Command((("smi", "-a"), ("smi", "-b"))), Command((("smi", "-c"), ("smi", "-d")))
     reader.reject(read(reader, first))

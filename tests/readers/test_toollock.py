@@ -173,7 +173,7 @@ def test_tool_that_outlived_its_parent_is_named_with_a_remedy(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "1 2", "-1 2 smi\n", "9" * 5000, "\x00\xff"])
-def test_a_lock_file_that_says_nothing_is_busy_all_the_same(tmp_path: Path, text: str) -> None:
+def test_empty_lock_file_still_means_busy(tmp_path: Path, text: str) -> None:
     held = ToolLocks(tmp_path, "smi").acquire("smi", now(), NEVER)
     (tmp_path / "smi.lock").write_text(text)
     assert busy(tmp_path).startswith("smi: another process runs it: ")

@@ -169,7 +169,7 @@ def test_a_card_that_was_lost_while_the_daemon_was_down_is_in_no_capture(
     assert watched.alarms == alarms
 
 
-def test_a_loss_says_how_long_the_card_had_been_up_since_it_came_back() -> None:
+def test_loss_has_the_time_since_the_card_returned() -> None:
     watched = Watched()
     for up_seconds, away_seconds in ((900.0, 60.0), (30.0, 3600.0), (700.0, 0.0)):
         watched.after_polls(card({}))

@@ -134,13 +134,11 @@ def test_a_folder_of_others_is_not_used_and_a_link_in_place_of_the_file_is_not_f
     assert not (folder / NAME).is_symlink()
 
 
-def test_a_plugins_folder_that_is_gone_does_not_cost_the_file(tmp_path: Path) -> None:
+def test_flight_file_is_written_although_a_plugin_folder_is_gone(tmp_path: Path) -> None:
     assert FlightFileWriter(str(tmp_path), (str(tmp_path / "none"),)).write(NAME, packed(CAPTURE)) == ""
 
 
-def test_a_tool_that_prints_much_costs_no_other_source_its_captures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_outputs_of_a_tool_displace_no_other_captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Masking takes 1 s per capture of this tool, and it may use 0.3 of the time; its newest captures are kept."""
     now, mask_capture = [0.0], Mask.masked_capture
 

@@ -225,7 +225,7 @@ def test_a_source_that_failed_fails_again_and_a_missing_one_stays_missing(tmp_pa
     assert [source.state for source in shown(tmp_path, captures).store.snapshot().sources] == ["missing"]
 
 
-def test_a_parser_that_fails_costs_that_capture(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_parser_loses_only_its_capture(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     captures = [capture(0, "40 50"), capture(1, "41 50"), capture(2, "bug"), capture(2.5, "bug"), capture(3, "43 50")]
     assert shown(tmp_path, captures).temperatures() == [43.0, 50.0]
     assert [record.message for record in caplog.records] == ["parser failed"]

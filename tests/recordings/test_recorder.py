@@ -266,7 +266,7 @@ def test_between_two_captures_nothing_is_lost_and_nothing_comes_twice() -> None:
     assert [line.taken for line in (*before, *received)] == [7.0, 8.0]
 
 
-def test_what_json_does_not_have_is_reported_once_and_costs_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+def test_data_that_json_lacks_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     tap = CaptureFeed()
     received: list[CaptureLine] = []
     tap.add_listener(received.append, lambda: None)

@@ -145,7 +145,7 @@ PACKED = {
 
 
 @pytest.mark.parametrize("packed", PACKED.values(), ids=PACKED)
-def test_damaged_packed_data_end_it_there_and_a_wrong_checksum_costs_no_line(packed: bytes) -> None:
+def test_damaged_gzip_data_end_the_recording_and_a_wrong_checksum_loses_no_line(packed: bytes) -> None:
     for tenth in (1, 5, 9):
         at = len(packed) * tenth // 10
         captures, damage = read(packed[:at] + b"\xff" * 16 + packed[at + 16 :])

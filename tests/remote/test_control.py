@@ -107,6 +107,6 @@ def test_only_the_owner_may_use_the_socket_and_it_is_gone_at_the_end(tmp_path: P
     assert not socket_path(str(tmp_path)).exists()
 
 
-def test_a_refusal_says_why(tmp_path: Path) -> None:
+def test_refusal_has_a_reason(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="the valid requests are echo, repeat"):
         with_server(tmp_path, lambda path: send_request(path, "sing"))

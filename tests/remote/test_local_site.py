@@ -89,7 +89,7 @@ def test_simulated_daemon_is_not_used_for_this_node(tmp_path: Path) -> None:
             assert "has simulated cards; `telemetry snapshot --from daemon`" in shown.stderr
 
 
-def test_a_daemon_that_cannot_have_it_serves_all_the_same_and_says_so_once(tmp_path: Path) -> None:
+def test_daemon_without_a_local_socket_serves_and_logs_once(tmp_path: Path) -> None:
     local_socket_in(f"{tmp_path}/run").mkdir(parents=True)
     with node(tmp_path) as daemon:
         daemon.logs("no local socket")
@@ -126,7 +126,7 @@ def test_permitted_clients_are_answered_under_any_host_name(tmp_path: Path) -> N
     assert served(path, lambda: asked(path)).endswith(b"GET /some?where\n")
 
 
-def test_only_its_user_and_group_may_connect_and_it_is_gone_at_the_end(tmp_path: Path) -> None:
+def test_only_user_and_group_may_connect_and_the_socket_is_removed(tmp_path: Path) -> None:
     path = local_socket_in(str(tmp_path / "made"))
     assert served(path, lambda: stat.S_IMODE(path.stat().st_mode)) == 0o660
     assert not path.exists()
@@ -173,7 +173,7 @@ def test_a_socket_left_behind_is_replaced_and_a_living_daemon_s_is_not(tmp_path:
     assert served(path, client)
 
 
-def test_many_clients_that_say_nothing_leave_no_descriptors_behind(tmp_path: Path) -> None:
+def test_many_silent_clients_leave_no_descriptors_behind(tmp_path: Path) -> None:
     path = local_socket_in(str(tmp_path))
     before = len(list(Path("/proc/self/fd").iterdir()))
 

@@ -112,7 +112,7 @@ def test_recorded_capture_replays_to_the_same_report(vendor):
         assert parser == motion.source.parser
 
 
-def test_real_capture_is_not_taken_for_a_simulated_one():
+def test_real_capture_is_not_mistaken_for_a_simulated_one():
     for request in (Command((("hy-smi",),)), Library("nvml"), Library("simulator")):
         assert simulated_parser(Capture("rocm-smi", "readings", request)) is None
 

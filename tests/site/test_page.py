@@ -151,7 +151,7 @@ def test_a_device_and_a_source_are_shown_with_all_that_matters():
     assert "Troubles" not in text
 
 
-def test_what_is_wrong_stands_above_the_devices_with_its_remedy():
+def test_problems_are_above_the_devices_with_their_remedy():
     snapshot = kit.snapshot(
         kit.full_device(),
         kit.device(1, up=False),
@@ -190,7 +190,7 @@ def test_a_device_that_is_not_there_has_no_page(wanted):
     ("value", "why"),
     [(None, "no source reports it"), (Absent.NOT_PERMITTED, "not permitted"), (Absent.NOT_SUPPORTED, "not supported")],
 )
-def test_an_absent_value_tells_why_when_pointed_at(value, why):
+def test_absent_value_has_its_reason_as_a_tooltip(value, why):
     readings = () if value is None else (kit.reading("utilization_ratio", value),)
     html = page(kit.snapshot(kit.device(0, *readings)), LINKS)
     assert f'data-heading="Utilization"><span class="absent" title="{why}">–</span></td>' in html
@@ -251,7 +251,7 @@ def test_simulated_devices_carry_a_banner(simulated, shown):
     assert ('<p class="note">Simulated: these devices do not exist.</p>' in html) == shown
 
 
-def test_an_empty_node_says_so():
+def test_empty_node_is_shown_as_such():
     text = Page(page(replace(kit.snapshot(), hostname="bare"), LINKS)).text
     # This does not mean that there is no device: sources may have failed, be released, or not have answered yet.
     assert "No devices reported." in text

@@ -153,7 +153,7 @@ def test_follow_up_requests_get_each_slot_once():
         assert node.past(f"?since={end - SLOT_SECONDS + slewed}")["slots"] == 1
 
 
-def test_a_device_that_nobody_lists_just_now_is_still_in_it():
+def test_unlisted_device_keeps_its_history():
     node = Node()
     node.snapshot = replace(node.snapshot, devices=())
     assert len(node.past()["devices"]) == 2

@@ -200,7 +200,7 @@ def test_path_of_the_metrics_is_configurable():
     assert b'href="./accelerators"' in body_of(node.get("/"))
 
 
-def test_caches_on_the_way_are_told_what_an_answer_depends_on():
+def test_vary_header_names_what_an_answer_depends_on():
     node = Node()
     assert dict(node.get("/metrics").headers)["Vary"] == "Accept, Accept-Encoding"
     document = node.get("/api/v1/snapshot")
@@ -294,7 +294,7 @@ def test_a_whole_answer_with_real_process_metrics_is_read_by_every_parser():
 
 
 @pytest.mark.needs("promtool")
-def test_promtool_has_nothing_to_say_of_a_whole_answer():
+def test_promtool_accepts_a_complete_answer():
     site = Site(lambda: kit.big_snapshot(2, 200), lambda: (True, ""), ProcessMetrics().render)
     page = body_of(site.respond(Request("GET", "/metrics")))
     done = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True)

@@ -40,7 +40,7 @@ def test_the_file_is_replaced_whole_and_may_be_read_by_all(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == [bench.path]
 
 
-def test_a_file_that_cannot_be_replaced_is_taken_away_and_said_so_once(
+def test_file_that_cannot_be_replaced_is_removed_and_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Otherwise the collector would expose old numbers while the disk is full."""

@@ -60,7 +60,7 @@ def test_headers_are_on_every_answer_once(web_file: WebFile) -> None:
         assert fetch(running.port, method="POST").headers["x-frame-options"] == "deny"
 
 
-def test_a_client_spends_the_share_of_its_own_address_only(web_file: WebFile) -> None:
+def test_rate_limit_is_per_client_address(web_file: WebFile) -> None:
     with running_server(config_file=web_file("rate_limit: {interval: 1h, burst: 3}\n")) as running:
         for source in ("127.0.0.2", "127.0.0.3"):
             assert [fetch(running.port, source=source).status for _ in range(4)] == [200, 200, 200, 429]
@@ -185,7 +185,7 @@ def test_a_file_that_becomes_bad_stops_everything_until_it_is_mended(
     assert "is valid again" in caplog.text
 
 
-def test_a_certificate_that_becomes_bad_is_told_to_clients_over_the_old_one(pki: Pki, tmp_path: Path) -> None:
+def test_bad_new_certificate_is_reported_over_the_old_one(pki: Pki, tmp_path: Path) -> None:
     certificate, file = tmp_path / "s.crt", tmp_path / "web.yml"
     certificate.write_bytes(pki.server.certificate.read_bytes())
     file.write_text(f"tls_server_config: {{cert_file: s.crt, key_file: {pki.server.key}}}\n")

@@ -137,7 +137,7 @@ def test_at_a_low_hard_limit_descriptors_stay_free_for_the_readers() -> None:
         assert server.descriptors() <= 128 - 60
 
 
-def test_without_any_descriptor_left_it_neither_dies_nor_spins() -> None:
+def test_server_without_free_descriptors_survives_without_a_busy_loop() -> None:
     with served() as server, contextlib.ExitStack() as clients:
         in_use = server.descriptors()
         resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (in_use + 2, 20000))
@@ -152,7 +152,7 @@ def test_without_any_descriptor_left_it_neither_dies_nor_spins() -> None:
 
 
 @pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "tls"])
-def test_clients_that_ask_and_do_not_read_cost_little_and_lock_nobody_out(
+def test_clients_that_do_not_read_answers_block_no_others(
     pki: Pki, tmp_path: Path, record_property: Callable[[str, object], None], encrypted: bool
 ) -> None:
     file = tmp_path / "web.yml"
@@ -169,7 +169,7 @@ def test_clients_that_ask_and_do_not_read_cost_little_and_lock_nobody_out(
         assert peak_mib(server.process.pid) < MAX_MIB
 
 
-def test_a_plain_server_is_small_and_loads_nothing_for_tls_files_and_passwords(
+def test_plain_server_loads_no_modules_for_tls_and_passwords(
     record_property: Callable[[str, object], None],
 ) -> None:
     program = "import sys, telemetry_daemon.web.server.web_server; print(*sys.modules)"

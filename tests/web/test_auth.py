@@ -203,7 +203,7 @@ def test_a_known_password_waits_for_no_guess(held: Held) -> None:
         pytest.param([f"127.0.0.{number}" for number in range(2, 34)], id="32 addresses"),
     ],
 )
-def test_a_client_that_has_not_failed_goes_before_all_guessers(held: Held, sources: list[str]) -> None:
+def test_client_without_failures_is_checked_before_guessers(held: Held, sources: list[str]) -> None:
     held.let_pass(32)
     assert statuses([held.send(f"guess {n}", source=source) for n, source in enumerate(sources)]) == [401] * 32
     for number, source in enumerate(sources):
@@ -267,7 +267,7 @@ def test_a_password_that_somebody_else_waits_for_moves_up(held: Held) -> None:
     assert held.checks == 3
 
 
-def test_an_unknown_user_costs_as_much_as_the_dearest_known_one(held: Held) -> None:
+def test_check_of_an_unknown_user_takes_as_long_as_the_slowest_hash(held: Held) -> None:
     held.let_pass(2)
     assert statuses([held.send("wrong", "bob")]) + statuses([held.send("wrong", "unknown")]) == [401, 401]
     assert [hashed[:7] for hashed in held.hashes] == [b"$2b$04$", b"$2b$11$"]

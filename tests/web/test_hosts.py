@@ -116,7 +116,7 @@ def test_other_addresses_answer_for_every_name_until_some_are_allowed(tmp_path: 
                 assert int(read_to_end(client).split(b" ", 2)[1]) == status
 
 
-def test_the_refusal_says_what_to_do_and_the_log_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_refusal_has_a_remedy_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     with running_server() as running, caplog.at_level(logging.INFO):
         replies = [fetch(running.port, headers={"Host": f"evil{number}.example"}) for number in range(5)]
     assert {reply.status for reply in replies} == {421}

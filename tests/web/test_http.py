@@ -141,7 +141,7 @@ def test_unusual_requests_are_served(running: RunningServer, lines: tuple[str, .
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW", "get"])
-def test_other_methods_are_not_allowed_and_the_connection_goes_on(running: RunningServer, method: str) -> None:
+def test_other_methods_are_refused_and_the_connection_stays_open(running: RunningServer, method: str) -> None:
     target = "x:1" if method == "CONNECT" else "*" if method == "OPTIONS" else "/"
     received = exchange(
         running.port,
@@ -219,7 +219,7 @@ def test_an_answer_without_content_has_no_length(running: RunningServer) -> None
     ("path", "logged"),
     [("/boom", "RuntimeError: no page today"), ("/forbidden-header", "the site returned an invalid HTTP response")],
 )
-def test_a_mistake_of_the_site_costs_one_request(
+def test_exception_of_the_site_fails_one_request_only(
     running: RunningServer, caplog: pytest.LogCaptureFixture, path: str, logged: str
 ) -> None:
     with caplog.at_level(logging.ERROR):

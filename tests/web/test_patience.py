@@ -47,7 +47,7 @@ def test_a_silent_client_is_hung_up_on() -> None:
         until(lambda: running.connections() == 0, "the end of the connection")
 
 
-def test_an_idle_connection_is_closed_and_a_second_request_has_its_own_time() -> None:
+def test_idle_connection_is_closed_and_each_request_has_its_own_deadline() -> None:
     with running_server(deadlines=Deadlines(head=100.0, idle=1e6)) as running, connect(running.port) as client:
         client.sendall(REQUEST)
         assert client.recv(65536).startswith(b"HTTP/1.1 200")
@@ -208,7 +208,7 @@ def test_one_client_with_many_requests_does_not_hold_up_another() -> None:
     assert served.index("/other") < 10
 
 
-def test_too_many_silent_clients_cost_the_oldest_of_them() -> None:
+def test_oldest_of_too_many_silent_clients_is_dropped() -> None:
     with running_server(deadlines=Deadlines(head=FAR)) as running, contextlib.ExitStack() as clients:
         silent = [clients.enter_context(connect(running.port)) for _ in range(300)]
         assert fetch(running.port).status == 200
@@ -220,7 +220,7 @@ def test_too_many_silent_clients_cost_the_oldest_of_them() -> None:
         assert [client.recv(17)[:12] for client in newest[1:]] == [b"HTTP/1.1 200"] * 255
 
 
-def test_silent_clients_do_not_cost_a_kept_connection() -> None:
+def test_silent_clients_do_not_displace_a_kept_connection() -> None:
     with running_server(deadlines=Deadlines(head=FAR)) as running, contextlib.ExitStack() as clients:
         kept = clients.enter_context(connect(running.port))
         kept.sendall(REQUEST)
@@ -281,7 +281,7 @@ def test_of_too_many_connections_the_oldest_of_those_that_do_least_is_dropped(
     assert not OpenConnections().evict_oldest()
 
 
-def test_a_client_with_too_many_connections_costs_others_nothing() -> None:
+def test_client_with_too_many_connections_displaces_no_others() -> None:
     limited = OpenConnections(20)
     attacker = [FakeConnection("attacker") for _ in range(100)]
     honest = [FakeConnection(f"honest {number}") for number in range(3)]

@@ -65,7 +65,7 @@ def get(port, path="/long", method="GET", tls=None, headers=None):
             yield connection, answer
 
 
-def test_a_client_gets_all_of_it_and_the_next_answer_on_the_same_connection():
+def test_client_gets_the_whole_answer_and_the_next_on_one_connection():
     pieces = Counted(500)
     with serving(pieces) as server, get(server.port) as (connection, answer):
         assert answer.read() == b"begin " + b"x" * 500_000
@@ -74,7 +74,7 @@ def test_a_client_gets_all_of_it_and_the_next_answer_on_the_same_connection():
         assert connection.getresponse().read() == b"ok"
 
 
-def test_the_head_alone_makes_no_piece():
+def test_head_request_renders_no_piece():
     pieces = Counted(500)
     with serving(pieces) as server, get(server.port, method="HEAD") as (_, answer):
         assert (answer.status, answer.read(), pieces.made, pieces.closed) == (200, b"", 0, True)
@@ -86,7 +86,7 @@ def test_http_1_0_gets_it_until_the_connection_ends():
         assert read_to_end(client).endswith(b"\r\n\r\nbegin " + b"x" * 30)
 
 
-def test_others_are_answered_meanwhile_and_who_does_not_read_is_dropped():
+def test_clients_that_do_not_read_are_dropped_without_delay_for_others():
     pieces = Counted(100_000, 10_000)
     with serving(pieces) as server, connect(server.port) as lazy:
         lazy.sendall(b"GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -113,7 +113,7 @@ def test_stream_may_last_longer_than_any_deadline():
         until(lambda: pieces.closed, "the end of the pieces")
 
 
-def test_who_follows_and_goes_on_asking_is_dropped():
+def test_client_that_sends_requests_during_a_stream_is_dropped():
     pieces = Endless()
     with serving(pieces) as server, connect(server.port) as client:
         client.sendall(b"GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -200,7 +200,7 @@ def test_stream_ends_if_access_rules_change(pki, web_file, new):
         assert b"begin " in answer.read()  # it ends whole
 
 
-def test_headers_and_limits_that_change_disturb_nobody_who_follows(web_file):
+def test_changed_headers_and_limits_do_not_end_streams(web_file):
     pieces = Endless()
     with serving(pieces, config_file=web_file("")) as server, get(server.port) as (_, answer):
         follows(server)
@@ -216,7 +216,7 @@ def test_headers_and_limits_that_change_disturb_nobody_who_follows(web_file):
         assert answer.read(9) == b"begin new"
 
 
-def test_a_slow_client_gets_all_of_it_as_long_as_it_goes_on_reading(pki, web_file):
+def test_slow_client_gets_the_whole_answer_while_it_reads(pki, web_file):
     pieces, passed = Counted(200, 50_000), 0.0
     config = web_file(pki.tls_section())
     with serving(pieces, config_file=config) as server, get(server.port, tls=pki.trusting()) as (_, answer):

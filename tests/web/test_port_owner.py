@@ -85,7 +85,7 @@ def test_a_name_that_would_write_on_the_terminal_is_shown_as_what_it_is() -> Non
 
 
 @pytest.mark.needs("root")
-def test_a_user_who_sees_only_own_processes_is_told_whose_it_is_and_how_to_find_out() -> None:
+def test_message_for_other_users_names_the_owner_and_a_command() -> None:
     with held(0, "other") as (port, _):
         line = [sys.executable, "-c", ASKER, str(UNPRIVILEGED), f"127.0.0.1:{port}"]
         done = subprocess.run(line, capture_output=True, text=True, check=True)
@@ -95,7 +95,7 @@ def test_a_user_who_sees_only_own_processes_is_told_whose_it_is_and_how_to_find_
     )
 
 
-def test_without_proc_the_port_and_the_way_to_find_out_are_told(
+def test_message_without_proc_names_the_port_and_a_command(
     tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listeners, "PROC", tmp_path)

@@ -95,7 +95,7 @@ def test_http_request_on_a_tls_port_is_explained(pki: Pki, web_file: WebFile) ->
         assert b"HTTP request to an HTTPS server" in reply.body
 
 
-def test_http2_is_offered_by_nobody_and_http1_is_agreed_on(pki: Pki, web_file: WebFile) -> None:
+def test_http1_is_negotiated_and_http2_is_not_offered(pki: Pki, web_file: WebFile) -> None:
     context = pki.trusting()
     context.set_alpn_protocols(["h2", "http/1.1"])
     with (

@@ -39,7 +39,7 @@ def test_two_cards() -> None:
     ("number", "outcome", "reason"),
     [(1, "no_devices", None), (2, "failed", "not_understood"), (3, "failed", "driver_gone")],
 )
-def test_an_answer_without_cards_says_why(number: int, outcome: str, reason: str | None) -> None:
+def test_answer_without_cards_has_a_reason(number: int, outcome: str, reason: str | None) -> None:
     report = PARSER.parse(CAPTURES[number])
     assert (report.outcome, report.reason) == (outcome, reason)
 

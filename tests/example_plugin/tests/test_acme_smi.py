@@ -46,7 +46,7 @@ def test_an_idle_card() -> None:
     }
 
 
-def test_what_is_not_there_is_absent_with_its_reason() -> None:
+def test_missing_value_is_absent_with_its_reason() -> None:
     report = read("busy.txt")
     found = values(report, 0)
     assert found["temperature_celsius memory"] is Absent.NOT_REPORTED
@@ -55,7 +55,7 @@ def test_what_is_not_there_is_absent_with_its_reason() -> None:
     assert report.unknown_fields == ("forge mode", "power cap source")
 
 
-def test_odd_values_are_told_and_are_no_numbers() -> None:
+def test_odd_values_are_reported_and_are_no_numbers() -> None:
     report = read("odd_values.txt")
     found = values(report, 0)
     assert found["temperature_celsius core"] is Absent.IMPLAUSIBLE
@@ -73,6 +73,6 @@ def test_odd_values_are_told_and_are_no_numbers() -> None:
     ("name", "status", "outcome", "reason"),
     [("no_cards.txt", 0, "no_devices", None), ("driver_gone.txt", 1, "failed", "driver_gone")],
 )
-def test_an_output_without_cards_says_why(name: str, status: int, outcome: str, reason: str | None) -> None:
+def test_output_without_cards_has_a_reason(name: str, status: int, outcome: str, reason: str | None) -> None:
     report = read(name, status)
     assert (report.outcome, report.reason, report.devices) == (outcome, reason, ())

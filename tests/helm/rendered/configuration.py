@@ -96,7 +96,7 @@ def test_pool_settings_override_common_settings(tmp_path: Path) -> None:
     assert found.web.listen_address == (":9400",)
 
 
-def test_a_web_configuration_is_mounted_where_the_daemon_is_told(tmp_path: Path) -> None:
+def test_web_configuration_is_mounted_at_the_configured_path(tmp_path: Path) -> None:
     pool = render(VALUE_SETS["service monitored with TLS"]).pool("nvidia")
     file = Path(settings(pool.config, tmp_path).web.config_file)
     assert file.name == "web.yml"

@@ -31,7 +31,7 @@ def all_rules(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [rule for group in groups for rule in group["rules"]]
 
 
-def test_runbooks_stand_where_the_operator_has_them() -> None:
+def test_runbook_links_use_the_operators_url() -> None:
     url = "https://wiki.example.com/alerts.md"
     values = {**IMAGE, "prometheusRule": {"enabled": True, "runbooks": url}}
     rules = all_rules(render(values).only("PrometheusRule")["spec"]["groups"])
