@@ -160,7 +160,6 @@ def greedy(capture: Capture) -> Report:
 
 
 def meddling(capture: Capture) -> Report:
-    """Change the input data."""
     for output in capture.outputs:
         if isinstance(output.data, dict):
             output.data.pop("temp", None)

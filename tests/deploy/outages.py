@@ -231,7 +231,6 @@ class Pair:
         self.agent.start()
 
     def wait_until_sent(self) -> None:
-        """Wait until everything that was scraped is in the store."""
         last = self.target.last
 
         def arrived() -> bool:

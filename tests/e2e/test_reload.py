@@ -205,7 +205,6 @@ MINE = '[peaks."{}"]\nflops = {{ bf16 = {}e14, fp8 = 9e14 }}\n'
 
 
 def models(page: str) -> set[str]:
-    """The models on the page."""
     return {line.split('model="')[1].split('"')[0] for line in page.splitlines() if line.startswith("accelerator_up{")}
 
 

@@ -47,7 +47,6 @@ def double_lines(text: str, dice: random.Random, _: Sequence[str]) -> str:
 
 
 def mix_lines(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """Shuffle a run of lines."""
     lines = text.split("\n")
     start = dice.randrange(len(lines))
     piece = lines[start : start + 6]
@@ -70,7 +69,6 @@ def stretch(text: str, dice: random.Random, _: Sequence[str]) -> str:
 
 
 def flip(text: str, dice: random.Random, _: Sequence[str]) -> str:
-    """Flip bits of the text's bytes."""
     data = bytearray(text.encode("utf-8", "surrogatepass"))
     for _ in range(dice.randint(1, 6)):
         if data:

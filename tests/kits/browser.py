@@ -197,7 +197,6 @@ class Tab:
         return [complaint for complaint in self.complaints if not re.search(forgiven, complaint)]
 
     def open(self, url: str) -> None:
-        """Open an address and wait until the page is loaded."""
         before = self.loads
         failed = self.call("Page.navigate", url=url).get("errorText")
         assert not failed, f"{url}: {failed}"
@@ -246,7 +245,6 @@ class Tab:
         return int(self.evaluate(f"document.querySelectorAll({json.dumps(selector)}).length"))
 
     def resize(self, width: int, height: int, scale: float = 1) -> None:
-        """Set the size of the screen in CSS pixels."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
         )

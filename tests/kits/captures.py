@@ -99,7 +99,6 @@ def text_of(tool: str, name: str) -> str:
 
 
 def report_on(source: str, text: str, status: int | None = None) -> Report:
-    """Return the report that a source's parser makes of an output."""
     parser = registered_parsers()[source]
     return parser.parse(text_capture(parser, Output(text=text, status=status)))
 

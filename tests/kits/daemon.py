@@ -128,7 +128,6 @@ class Daemon:
         self.until(lambda: self.source(source).get("state") == state)
 
     def logged(self, text: str) -> int:
-        """Return the number of log lines with the text."""
         return sum(text in line for line in self.lines)
 
     def logs(self, text: str, times: int = 1) -> None:

@@ -68,7 +68,6 @@ class FakeMtml:
 
     @staticmethod
     def identity(card: int) -> dict[str, str]:
-        """Return the identifying answers of a card."""
         return {
             "uuid": f"6b1f0c2d-91aa-4c0e-8d17-30f2a4b5c6d{card}",
             "serial": f"MY18VG021C80077{card}",

@@ -43,7 +43,6 @@ class ToolFolder:
         return [int(line.partition(" ")[0]) for line in self._started(name)]
 
     def end(self, name: str) -> None:
-        """Kill a tool's running processes."""
         for pid in self.pids(name):
             with suppress(OSError):  # it has ended
                 if str(self.folder / name).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():

@@ -99,7 +99,6 @@ class MadeUpNode(FedNode):
         self.ingest(f"source{source}", report, READINGS)
 
     def poll_all(self) -> None:
-        """Ingest one attempt at every poll of every source."""
         for source in range(self.load.sources):
             self.put(source, self.report(source))
 

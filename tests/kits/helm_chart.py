@@ -172,7 +172,6 @@ def render(values: Mapping[str, Any], chart: Path = CHART, release: str = RELEAS
 
 
 def complaint(values: Mapping[str, Any]) -> str:
-    """Return helm's error about values that it refuses."""
     status, output, complaints = helm("template", RELEASE, str(CHART), values=values)
     assert status != 0, output
     return complaints

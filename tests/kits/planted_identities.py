@@ -173,7 +173,6 @@ def check_planted(parser: Parser, capture: Capture) -> None:
 
 
 def left_in(capture: Capture) -> list[str]:
-    """Return the planted secrets that are still in a capture."""
     line = encode_line(capture_to_plain(capture)).lower()
     return sorted({secret for plant in PLANTS for secret in plant.secrets if secret.lower() in line})
 

@@ -58,7 +58,7 @@ def alive(pid: int) -> bool:
 
 
 def rss_mib(pid: int) -> float:
-    """Return the memory of a process that is not shared with a file."""
+    """Return the anonymous memory of a process."""
     return _status_mib(pid, "RssAnon")
 
 

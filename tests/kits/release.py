@@ -68,7 +68,7 @@ BUILDERS = (
 
 
 def differences(first: Path, second: Path) -> Iterator[str]:
-    """Return the names of files that only one folder has, or that differ."""
+    """Yield the names of files that only one folder has, or that differ."""
     for name in sorted({file.name for folder in (first, second) for file in folder.iterdir()}):
         both = [folder / name for folder in (first, second)]
         if not all(file.exists() for file in both) or both[0].read_bytes() != both[1].read_bytes():

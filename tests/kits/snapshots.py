@@ -52,7 +52,6 @@ def reading(metric, value, label="", source="nvml"):
 
 
 def device(number=0, *readings, vendor="nvidia", model="NVIDIA H100 80GB HBM3", **facts):
-    """Return a device that is up, with these readings."""
     defaults = {"index": number, "id": f"GPU-{number:08d}", "device": str(number), "current_model": model} | facts
     return MergedDevice(vendor=vendor, model=model, readings=tuple(readings), **defaults)
 
@@ -82,7 +81,6 @@ def source(name="nvml", state="ok", **status):
 
 
 def snapshot(*devices, sources=(), **parts):
-    """Return a snapshot of the node "node17"."""
     defaults = {"hostname": "node17", "wall_time": WALL_TIME, "monotonic_time": NOW, "valid_until": NOW + 8}
     return Snapshot(devices=tuple(devices), sources=tuple(sources), **(defaults | parts))
 

@@ -113,7 +113,6 @@ class Terminal:
         fcntl.ioctl(self.side, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def ended(self) -> int:
-        """Wait for the exit status and return it."""
         until = time.monotonic() + PATIENCE_SECONDS
         while self.process.poll() is None:
             self.read(0.05)

@@ -26,7 +26,6 @@ _Result = TypeVar("_Result")
 
 
 def echo(request: Request) -> Response:
-    """Answer with the request, as a site."""
     return Response(200, (f"{request.method} {request.path}?{request.query}\n".encode(),))
 
 
@@ -166,7 +165,6 @@ def replace(path: Path, content: bytes | str) -> None:
 
 
 def basic(user: str, password: str) -> dict[str, str]:
-    """Return the header for a name and a password."""
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
 
 

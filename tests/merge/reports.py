@@ -12,7 +12,6 @@ Values = Mapping[str, Value | Mapping[str, Value]]
 
 
 def card(index: int | None = 0, vendor: str = "nvidia", **facts: object) -> Device:
-    """Return a device as a source reports it."""
     return Device(vendor=vendor, index=index, **facts)  # type: ignore[arg-type]  # keyword arguments of Device
 
 

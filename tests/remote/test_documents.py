@@ -125,7 +125,6 @@ ANYTHING = st.recursive(
 
 @st.composite
 def broken(draw, whole):
-    """Draw the document with another value at some position."""
     broken_one = json.loads(json.dumps(whole))
     parent = broken_one
     while True:

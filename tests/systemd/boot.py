@@ -115,7 +115,6 @@ def prepare(package: Path, folder: Path) -> None:
 
 
 def drop_in(machine: Machine, name: str, text: str) -> None:
-    """Change the unit as an administrator does."""
     machine.shell(
         f"mkdir -p /etc/systemd/system/telemetry.service.d && printf '{text}' "
         f"> /etc/systemd/system/telemetry.service.d/{name}.conf && systemctl daemon-reload"
@@ -218,7 +217,6 @@ def check_walls(machine: Machine, checks: Checks) -> None:
 
 
 def check_accidents(machine: Machine, checks: Checks) -> None:
-    """Check that the daemon recovers from accidents."""
     drop_in(machine, "test", "[Service]\\nRestartSec=1\\nWatchdogSec=3\\nTimeoutStopSec=2\\n")
     machine.shell("systemctl restart telemetry")
     pid = machine.show("MainPID")
@@ -244,7 +242,6 @@ def check_accidents(machine: Machine, checks: Checks) -> None:
 
 
 def check_reload(machine: Machine, checks: Checks) -> None:
-    """Check that a changed configuration is applied by a reload."""
     pid = machine.show("MainPID")
     with checks.check("systemctl reload applies a changed configuration, in the same process"):
         machine.shell(
@@ -286,7 +283,6 @@ def check_upgrade(machine: Machine, checks: Checks) -> None:
 
 
 def check_end(machine: Machine, checks: Checks) -> None:
-    """Check that a purge leaves nothing."""
     user = machine.shell("id --user telemetry").strip()
     with checks.check("remove leaves nothing running, and the configuration where it is"):
         machine.shell("dpkg --remove device-telemetry")

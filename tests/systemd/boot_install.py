@@ -105,7 +105,6 @@ def check_upgrade(machine: Machine, checks: Checks) -> None:
 
 
 def check_end(machine: Machine, checks: Checks, before: str) -> None:
-    """Check that the removal leaves nothing."""
     with checks.check("--uninstall leaves nothing running, and the configuration where it is"):
         machine.shell(f"{INSTALL} --uninstall")
         assert until(lambda: not scraped(machine, ""))

@@ -37,7 +37,6 @@ class OneNode(Feed):
         """Do nothing, because nothing is read."""
 
     def nodes(self):
-        """Return the node."""
         return (self.state,)
 
     def set_focus(self, focus):

@@ -188,7 +188,6 @@ class FakeNvml:
         return self.calls(SPENT) / 1e6
 
     def counts(self, where: Where = EVERYWHERE) -> dict[str, int]:
-        """Return the number of calls by name."""
         return self.tally.counts(str(where))
 
     # --- control files
