@@ -23,7 +23,7 @@ class PastLife(FedNode):
 
     def __init__(self, seed: int, *, is_scraped: bool) -> None:
         self._chance = random.Random(seed)
-        # Without scrapes nobody notices that a reading expires and is replaced within a slot.
+        # Without scrapes, the expiry and replacement of a reading within a slot stays unnoticed.
         self._is_scraped = is_scraped
         super().__init__(FACTS, now=_STARTED, wall_at_start=1e9)
         self.history = History(self.clock)
