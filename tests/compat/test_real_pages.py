@@ -227,10 +227,10 @@ def pages() -> list[Path]:
     return sorted((folder / "peer-pages").glob("*/*.prom"))
 
 
-def differences(theirs: Mapping[str, Printed], own: Mapping[str, Printed], missing: list[str]) -> Iterator[str]:
+def differences(theirs: Mapping[str, Printed], ours: Mapping[str, Printed], missing: list[str]) -> Iterator[str]:
     """Yield the differences of a page: `NAME what`."""
     for name, family in theirs.items():
-        mine = own.get(name)
+        mine = ours.get(name)
         if mine is None:
             if not any(fnmatchcase(name, pattern) for pattern in missing):
                 yield f"{name} in neither list"
