@@ -47,6 +47,8 @@ def test_a_full_node_fits_a_large_screen_and_its_map_a_phone(tab: Tab, demo: Dem
     view = View(tab)
     view.await_live()
     tab.until(lambda: len(view.devices()) == 128, "all cards")
+    longest = "document.querySelector('.dense tbody tr').cells[1].lastChild.textContent = 'memory critical 95 °C'"
+    assert tab.evaluate(longest)
     cut = "[...document.querySelectorAll('.dense :is(th:first-child, td:nth-child(2))')].filter((e) => e.scrollWidth > e.clientWidth)"
     assert tab.evaluate(cut + ".map((cell) => `${cell.innerText} ${cell.scrollWidth} ${cell.clientWidth}`)") == [], (
         "names and states are whole beside the owners"
