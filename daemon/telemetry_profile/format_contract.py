@@ -14,10 +14,10 @@ from telemetry_parsers.model import Problem
 Work = Literal["compute", "communication", "copy", "fused", "wait"]
 # `begin_ns` counts from 1970, from the boot of the node, or from an unknown time.
 Clock = Literal["unix", "boot", "none"]
-# How kernels were assigned to steps: by their launches, by the host's clock, or by the tool ("").
+# How kernels were assigned to steps: by their launches, by the times of the steps on the host, or by the tool ("").
 StepBasis = Literal["launch", "host", ""]
-# Where FLOPs come from: the file states them, or the shapes of matrix operators give a lower bound.
-Basis = Literal["told", "shapes"]
+# The origin of FLOPs: the file states them ("told"), or the shapes of matrix operators give a lower bound ("shapes").
+FlopsBasis = Literal["told", "shapes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Gap:
 class Flops:
     """Floating-point operations of one device."""
 
-    basis: Basis
+    basis: FlopsBasis
     total: float | None = None
     per_step: float | None = None
     per_second: float | None = None
@@ -257,8 +257,8 @@ class NotReadError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Clue:
-    """The name, the folders and the first bytes of a file, by which formats recognise it."""
+class FileSample:
+    """The name, the folders and the first bytes of a file, by which its format is recognised."""
 
     name: str
     folders: tuple[str, ...]
@@ -289,14 +289,14 @@ class TraceEvent(Protocol):
         """Return the arguments, or {} if the event has none."""
 
     def correlation(self) -> int | None:
-        """Return the correlation ID, which links a launch to the launched work, or None."""
+        """Return the correlation ID, which links a launch to the launched work, or None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceSample:
     """The beginning of a Chrome trace: its first events, and the keys before them."""
 
-    clue: Clue
+    file: FileSample
     keys: Mapping[str, Any]
     events: Sequence[TraceEvent]
 
@@ -331,8 +331,8 @@ class TextFormat:
 
     name: str
     tool: str
-    recognises: Callable[[Clue], bool]
-    read: Callable[[Clue, Iterable[str]], Facts]
+    recognises: Callable[[FileSample], bool]
+    read: Callable[[FileSample, Iterable[str]], Facts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +342,7 @@ class TraceFormat:
     name: str
     tool: str
     recognises: Callable[[TraceSample], bool]
-    reader: Callable[[Clue], TraceReader]
+    reader: Callable[[FileSample], TraceReader]
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +361,7 @@ class UnsupportedFormat:
 
     name: str
     tool: str
-    recognises: Callable[[Clue], bool]
+    recognises: Callable[[FileSample], bool]
     remedy: str  # the message for the user: why the file cannot be read, and what to pass instead
 
 

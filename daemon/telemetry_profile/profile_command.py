@@ -217,8 +217,8 @@ def _read_card_telemetry(members: Sequence[Member], arguments: argparse.Namespac
     from telemetry_profile.files.card_readings import (
         ProfiledCard,
         PrometheusError,
-        histories_of_prometheus,
-        histories_of_recording,
+        histories_from_prometheus,
+        histories_from_recording,
         telemetry_of,
     )
 
@@ -234,11 +234,11 @@ def _read_card_telemetry(members: Sequence[Member], arguments: argparse.Namespac
     try:
         if arguments.recording:
             recording = RecordingFile(Path(arguments.recording))
-            histories = histories_of_recording(recording, cards)
+            histories = histories_from_recording(recording, cards)
             problems = (clean(f"{recording.path}: {text}") for text in recording.damage.lines())
             sys.stderr.writelines(f"telemetry: {problem}\n" for problem in problems)
         else:
-            histories = histories_of_prometheus(arguments.prometheus, cards)
+            histories = histories_from_prometheus(arguments.prometheus, cards)
     except (RecordingError, PrometheusError) as error:
         raise CommandError(str(error)) from None
     return tuple(None if card is None else telemetry_of(card, histories) for card in profiled_cards)

@@ -149,17 +149,19 @@ def _time_text(summary: ProfileSummary) -> str:
 
 
 def _mean_step_lines(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
-    compared, names = comparable_ranks(rank_steps)
+    compared, rank_names = comparable_ranks(rank_steps)
+    # The title shows the length of the step, unless some ranks are left out here.
+    labels = _SPLIT_LABELS if rank_names else _SPLIT_LABELS[1:]
     split = mean_split([rank_step.split for rank_step in compared]) if compared else Split()
     unit, scale = _unit_for(max(getattr(split, name) or 0 for name, _ in _SPLIT_LABELS))
     parts = [
         f"{label} {_format_scaled(value, scale)}"
-        for name, label in _SPLIT_LABELS[not names :]
-        if (value := getattr(split, name)) is not None and not _is_redundant(name, value, split)
+        for name, label in labels
+        if (value := getattr(split, name)) is not None and not _is_hidden_zero(name, value, split)
     ]
     if not parts:
         return []
-    parts[0] = f"{names}: {parts[0]}" if names else parts[0]
+    parts[0] = f"{rank_names}: {parts[0]}" if rank_names else parts[0]
     parts[-1] += f" {unit}"
     if split.launches:
         graphs = f" ({split.graph_launches:,} of graphs)" if split.graph_launches else ""
@@ -168,8 +170,7 @@ def _mean_step_lines(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
     return [line] if len(line) <= width else ["  ".join(parts[:4]), "  ".join(parts[4:])]
 
 
-def _is_redundant(name: str, value: int, split: Split) -> bool:
-    """Return whether a part is not shown, because it is 0."""
+def _is_hidden_zero(name: str, value: int, split: Split) -> bool:
     if name == "exposed_communication_ns":
         return value == 0 and not split.communication_ns
     return name in ("wait_ns", "data_wait_ns") and value == 0

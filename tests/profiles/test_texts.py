@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from profiles.facts_text import of_facts
 from profiles.traces import profile_captures
 from telemetry_profile.files.read_files import ProfileFile, read_file
-from telemetry_profile.format_contract import Clue, Facts, TextFormat
+from telemetry_profile.format_contract import Facts, FileSample, TextFormat
 from telemetry_profile.formats import hipprof, nvidia_csv, rocprof_csv
 from telemetry_profile.verdict.combine import FileFacts, combine
 
@@ -26,9 +26,9 @@ FORMATS: tuple[TextFormat, ...] = (
 
 
 def read(text: str, name: str = "x.csv") -> Facts | None:
-    clue = Clue(name, (), text.encode())
-    fitting = next((text_format for text_format in FORMATS if text_format.recognises(clue)), None)
-    return None if fitting is None else fitting.read(clue, text.splitlines())
+    file = FileSample(name, (), text.encode())
+    fitting = next((text_format for text_format in FORMATS if text_format.recognises(file)), None)
+    return None if fitting is None else fitting.read(file, text.splitlines())
 
 
 NSYS = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns)"

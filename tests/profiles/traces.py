@@ -10,7 +10,15 @@ from typing import Any, BinaryIO
 from kits.captures import in_ci, shared_folder
 from telemetry_profile.files.trace import read_trace
 from telemetry_profile.files.trace_events import BLOCK_BYTES
-from telemetry_profile.format_contract import HEAD_BYTES, Clue, Facts, TraceEvent, TraceFormat, TraceReader, TraceSample
+from telemetry_profile.format_contract import (
+    HEAD_BYTES,
+    Facts,
+    FileSample,
+    TraceEvent,
+    TraceFormat,
+    TraceReader,
+    TraceSample,
+)
 
 
 def profile_captures() -> Path | None:
@@ -54,20 +62,20 @@ class Collector:
 def collect(stream: BinaryIO | bytes, block_bytes: int = BLOCK_BYTES) -> tuple[Collector, Facts | None]:
     opened = io.BytesIO(stream) if isinstance(stream, bytes) else stream
     collector = Collector()
-    return collector, read_trace(opened, Clue("trace.json", (), b""), lambda _: collector, block_bytes)
+    return collector, read_trace(opened, FileSample("trace.json", (), b""), lambda _: collector, block_bytes)
 
 
 def read_as(formats: Sequence[TraceFormat], trace: object, name: str = "trace.json") -> Facts | None:
     """Return the facts of a trace by the only format that recognises it; the trace is text, bytes or an object."""
     data = trace if isinstance(trace, bytes) else json.dumps(trace).encode()
-    clue = Clue(name.rpartition("/")[2], tuple(name.split("/")[:-1]), data[:HEAD_BYTES])
+    file = FileSample(name.rpartition("/")[2], tuple(name.split("/")[:-1]), data[:HEAD_BYTES])
 
     def choose(sample: TraceSample) -> TraceReader | None:
         found = [trace_format for trace_format in formats if trace_format.recognises(sample)]
         assert len(found) <= 1, [trace_format.name for trace_format in found]
-        return found[0].reader(clue) if found else None
+        return found[0].reader(file) if found else None
 
-    return read_trace(io.BytesIO(data), clue, choose)
+    return read_trace(io.BytesIO(data), file, choose)
 
 
 def event(category: str, name: str, begin: float | str, length: float | str, **more: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from telemetry_parsers.model import Problem
 from telemetry_profile.facts.printed_numbers import MS, NS, US, S, nanoseconds, parse_count
-from telemetry_profile.format_contract import Call, Clue, Device, Kernel, Work, sort_kernels
+from telemetry_profile.format_contract import Call, Device, FileSample, Kernel, Work, sort_kernels
 
 _MAX_ROUNDING_ERROR = 0.01
 _MINUTE = 60 * S
@@ -62,11 +62,11 @@ class Row:
         return self.cells.get(role, "")
 
     def time(self, role: str) -> int | None:
-        """Return the time in the cell with this role, or None."""
+        """Return the time in the cell with this role, or None if it is missing or invalid."""
         return _parse_time(self.cells.get(role, ""), self.units.get(role, 0))
 
     def count(self, role: str) -> int | None:
-        """Return the whole number in the cell with this role, or None."""
+        """Return the whole number in the cell with this role, or None if it is missing or invalid."""
         return parse_count(self.cells.get(role, "").replace(",", "").strip())
 
     def shape(self, role: str) -> str:
@@ -204,7 +204,7 @@ class _TableBody:
         return cells
 
     def _has_split_name(self, cells: Sequence[str]) -> bool:
-        """Return whether a name ends within template arguments, because it contains a comma."""
+        """Return whether the line was split at a comma inside a name, in C++ template arguments."""
         names = (cell for column, cell in zip(self._columns, cells, strict=True) if column.role == "name")
         return any(cell.count("<") > cell.count(">") + cell.count("<<") for cell in names)
 
@@ -280,7 +280,7 @@ class CsvRows:
     def __init__(self, lines: Iterable[str], is_heading: IsHeading) -> None:
         self._lines, self._is_heading = lines, is_heading
         self._damaged_count = 0
-        self.row_number = 0  # of the current row, from 1
+        self.row_number = 0  # the number of the current row; the first row is 1
 
     def __iter__(self) -> Iterator[Mapping[str, str]]:
         headings: list[str] | None = None
@@ -309,9 +309,9 @@ def headings_predicate(*names: str) -> IsHeading:
     return lambda cells: set(cells).issuperset(names)
 
 
-def first_line_predicate(is_heading: IsHeading) -> Callable[[Clue], bool]:
+def first_line_predicate(is_heading: IsHeading) -> Callable[[FileSample], bool]:
     """Return a predicate that accepts a file whose first non-blank line has the headings."""
-    return lambda clue: is_heading(first_cells(clue.text))
+    return lambda file: is_heading(first_cells(file.text))
 
 
 def first_cells(text: str) -> list[str]:

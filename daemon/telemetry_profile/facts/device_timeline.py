@@ -90,7 +90,7 @@ class LinkSums:
 
 
 class Timeline:
-    """The executions, steps, data_waits, calls and launches in one file."""
+    """The executions, steps, waits for data, calls and launches in one file."""
 
     def __init__(self) -> None:
         self._work_by_key: dict[Hashable, _DeviceWork] = {}
@@ -144,7 +144,7 @@ class Timeline:
             self._steps.append(_HostStep(process, name[:MAX_NAME_CHARACTERS], *span))
 
     def add_data_wait(self, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> None:
-        """Add a span in which the host data_waits for data."""
+        """Add a span in which the host waits for data."""
         span = self._checked_span(begin_ns, length_ns)
         if span is not None:
             self._data_waits.setdefault(process, Executions()).add(*span)

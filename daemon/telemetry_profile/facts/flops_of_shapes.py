@@ -65,12 +65,12 @@ def _convolution_flops(inputs: _Inputs) -> int | None:
     if transposed_text == "True":
         return 2 * prod(data) * prod(weight[1:])
     stride, padding, dilation = inputs.numbers(3), inputs.numbers(4), inputs.numbers(5)
-    sides = len(data) - 2
-    if transposed_text != "False" or {len(stride), len(padding), len(dilation)} != {sides} or 0 in stride:
+    spatial_count = len(data) - 2
+    if transposed_text != "False" or {len(stride), len(padding), len(dilation)} != {spatial_count} or 0 in stride:
         return None
     output = [
-        (data[side + 2] + 2 * padding[side] - dilation[side] * (weight[side + 2] - 1) - 1) // stride[side] + 1
-        for side in range(sides)
+        (data[axis + 2] + 2 * padding[axis] - dilation[axis] * (weight[axis + 2] - 1) - 1) // stride[axis] + 1
+        for axis in range(spatial_count)
     ]
     return 2 * data[0] * prod(output) * prod(weight) if min(output) > 0 else None
 

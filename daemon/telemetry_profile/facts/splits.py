@@ -14,7 +14,7 @@ from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 _UNUSUAL_FACTOR = 2  # a first collective is unusual if it takes more than this many times as long as any other
 # A gap is long if it has at least this share of the span and this length. A single host call causes shorter gaps.
 _MIN_GAP_SHARE, _MIN_GAP_NS = 0.05, 1_000_000
-_MIN_KNOWN_RATIO = 0.5  # if fewer launches are known, the host's clock assigns work to steps
+_MIN_KNOWN_RATIO = 0.5  # if fewer launches are known, the times on the host decide to which step work belongs
 
 
 class Splitter:
@@ -124,14 +124,14 @@ class Launches:
         """Return the span of each step on the device, or None if steps overlap or too few launches are known."""
         if not self._numbers or not steps or any(step[1] > next_step[0] for step, next_step in pairwise(steps)):
             return None
-        work_of_steps, total, known_launches = _WorkOfSteps(steps), 0, 0
+        work_by_step, total, known_launches = _WorkByStep(steps), 0, 0
         for work, runs in executions.items():
             for begin, end, number in zip(runs.begins, runs.ends, runs.launch_numbers, strict=True):
                 launch_time = self._time_of(number)
                 if launch_time is not None or work != "copy":  # DMA requests of MTIA have no launch
                     total, known_launches = total + 1, known_launches + (launch_time is not None)
-                work_of_steps.add(begin, end, launch_time)
-        return work_of_steps.step_spans() if known_launches and known_launches >= total * _MIN_KNOWN_RATIO else None
+                work_by_step.add(begin, end, launch_time)
+        return work_by_step.step_spans() if known_launches and known_launches >= total * _MIN_KNOWN_RATIO else None
 
     def _time_of(self, launch_number: int) -> int | None:
         if not self._is_sorted:
@@ -143,32 +143,32 @@ class Launches:
         return self._times[index] if index < len(self._numbers) and self._numbers[index] == launch_number else None
 
 
-class _WorkOfSteps:
+class _WorkByStep:
     """Finds out when the device worked on each step."""
 
     def __init__(self, steps: Sequence[Interval]) -> None:
         self._steps = steps
         self._step_begins = [begin for begin, _ in steps]
         self._work_ends = list(self._step_begins)
-        self._first_begin: int | None = None  # of the work that any step launched
-        self._earlier_end = steps[0][0]  # of the work that was launched before the first step
-        self._unlaunched: list[Interval] = []  # work whose launch is unknown
+        self._first_work_begin: int | None = None  # the start of the earliest work that a step launched
+        self._prior_work_end = steps[0][0]  # the end of the work that was launched before the first step
+        self._unassigned: list[Interval] = []  # work whose launch time is unknown
 
     def add(self, begin: int, end: int, launch_time: int | None) -> None:
         if launch_time is None:
-            self._unlaunched.append((begin, end))
+            self._unassigned.append((begin, end))
             return
         step_index = bisect_left(self._step_begins, launch_time + 1) - 1
         if step_index < 0:
-            self._earlier_end = max(self._earlier_end, end)
+            self._prior_work_end = max(self._prior_work_end, end)
         elif launch_time < self._steps[step_index][1]:
             self._work_ends[step_index] = max(self._work_ends[step_index], end)
-            self._first_begin = begin if self._first_begin is None else min(self._first_begin, begin)
+            self._first_work_begin = begin if self._first_work_begin is None else min(self._first_work_begin, begin)
 
     def step_spans(self) -> list[Interval]:
         """Return the span of each step on the device. The spans do not overlap."""
-        first_begin = self._first_begin if self._first_begin is not None else self._steps[0][0]
-        previous_end = max([self._earlier_end, *(end for begin, end in self._unlaunched if begin < first_begin)])
+        first_begin = self._first_work_begin if self._first_work_begin is not None else self._steps[0][0]
+        previous_end = max([self._prior_work_end, *(end for begin, end in self._unassigned if begin < first_begin)])
         ends = [max(end, work_end) for (_, end), work_end in zip(self._steps, self._work_ends, strict=True)]
         idle_tails = [end - work_end for end, work_end in zip(ends, self._work_ends, strict=True)]
         # The profiler stops during the last step, which adds idle time: in Kineto's samples, 80 ms to a step of 120 ms.

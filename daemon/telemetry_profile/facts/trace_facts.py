@@ -7,23 +7,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from telemetry_profile.format_contract import Clock, Clue, Device, TraceSample
+from telemetry_profile.format_contract import Clock, Device, FileSample, TraceSample
 
 _PYTORCH_CATEGORIES = frozenset({"cpu_op", "user_annotation", "python_function", "fwdbwd"})
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)|^worker[-_]?(\d{1,6})\.", re.IGNORECASE)
 _YEAR_2001_NS, _YEAR_2100_NS = 978_307_200 * 10**9, 4_102_444_800 * 10**9
 
 
-def rank_in_name(clue: Clue) -> int | None:
-    """Return the rank in a file name such as `rank-3.json` or `worker3.pt.trace.json`, or None."""
-    match = _RANK_IN_NAME.search(clue.name)
+def rank_in_name(file: FileSample) -> int | None:
+    """Return the rank in a file name such as `worker3.pt.trace.json`, or None if the name has no rank."""
+    match = _RANK_IN_NAME.search(file.name)
     return int(match[1] or match[2]) if match else None
 
 
 def begins_like_ascend(sample: TraceSample) -> bool:
     """Return whether a trace is a list of events that begins with PyTorch operators, as Ascend's large files do."""
     categories = {event.cat for event in sample.events if event.cat}
-    return sample.clue.head.lstrip()[:1] == b"[" and "cpu_op" in categories and categories <= _PYTORCH_CATEGORIES
+    return sample.file.head.lstrip()[:1] == b"[" and "cpu_op" in categories and categories <= _PYTORCH_CATEGORIES
 
 
 def whole_number(value: Any, highest: int) -> int | None:

@@ -154,8 +154,8 @@ def _profiled_period(profiled_cards: Sequence[ProfiledCard]) -> tuple[float, flo
     return begin - _NEAREST_SECONDS, end + _NEAREST_SECONDS
 
 
-def histories_of_recording(recording: RecordingFile, profiled_cards: Sequence[ProfiledCard]) -> list[CardHistory]:
-    """Return each card's samples from a recording. Raise RecordingError or CommandError if it cannot be read."""
+def histories_from_recording(recording: RecordingFile, profiled_cards: Sequence[ProfiledCard]) -> list[CardHistory]:
+    """Return the history of each card in a recording. Raise RecordingError or CommandError if it cannot be read."""
     from telemetry_daemon.plugins.loading import load_parsers
     from telemetry_daemon.plugins.sources import find_parsers
     from telemetry_daemon.recordings.parsed_captures import StoreFeed, parsers_by_source
@@ -221,12 +221,12 @@ class PrometheusError(Exception):
     """Prometheus did not answer, or refused the query."""
 
 
-def histories_of_prometheus(url: str, profiled_cards: Sequence[ProfiledCard]) -> list[CardHistory]:
-    """Return each card's samples from Prometheus. Raise PrometheusError if a query fails."""
+def histories_from_prometheus(url: str, profiled_cards: Sequence[ProfiledCard]) -> list[CardHistory]:
+    """Return the history of each card that Prometheus knows. Raise PrometheusError if a query fails."""
     span = _profiled_period(profiled_cards)
     cards = _query_range(url, 'accelerator_info{parent=""}', span)
-    histories = {_card_key(labels): _history_of(labels) for labels, _ in cards}
-    run_query = partial(_series_of_cards, url, span, histories)
+    histories = {_card_key(labels): _history_from_labels(labels) for labels, _ in cards}
+    run_query = partial(_query_series, url, span, histories)
     for history, _, points in run_query(f"max {_BY_CARD} (accelerator_clock_max_hertz{{{_COMPUTE_CLOCKS}}})"):
         history.clock_max = points[-1][1]
     for history, _, points in run_query(f"max {_BY_CARD} (accelerator_power_cap_watts)"):
@@ -263,15 +263,15 @@ _SAMPLE_QUERIES: tuple[tuple[str, Callable[[Sample, _Labels, float], Sample]], .
 )
 
 
-def _history_of(labels: _Labels) -> CardHistory:
+def _history_from_labels(labels: _Labels) -> CardHistory:
     node, device, model, uuid, bus_id = (labels.get(name, "") for name in _CARD_LABELS)
     return CardHistory(node, device, model, uuid, bus_id)
 
 
-def _series_of_cards(
+def _query_series(
     url: str, span: tuple[float, float], histories: Mapping[tuple[str, str], CardHistory], query: str
 ) -> Iterator[tuple[CardHistory, _Labels, _Points]]:
-    """Yield (history, labels, points) for each Prometheus series of a known card."""
+    """Query Prometheus, and yield (history, labels, points) for each series of a known card."""
     for labels, points in _query_range(url, query, span):
         if points and (history := histories.get(_card_key(labels))):
             yield history, labels, points

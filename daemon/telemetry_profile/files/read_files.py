@@ -22,9 +22,9 @@ from telemetry_daemon.guarded.reading import open_file
 from telemetry_parsers.model import Problem
 from telemetry_profile.format_contract import (
     HEAD_BYTES,
-    Clue,
     DatabaseFormat,
     Facts,
+    FileSample,
     NotReadError,
     ProfileFormat,
     TextFormat,
@@ -41,7 +41,7 @@ MAX_FILES, MAX_DEPTH = 20_000, 12
 # No valid file reaches these limits: reading a file of 5 GB took 90 s of CPU time and 200 MiB of memory.
 MAX_CPU_SECONDS = 900
 MAX_MEMORY_BYTES = 4 << 30
-GROUP = "telemetry.profiles"  # of entry points
+GROUP = "telemetry.profiles"  # the group of the formats' entry points
 _FORMAT_TYPES = (DatabaseFormat, UnsupportedFormat, TextFormat, TraceFormat)
 
 
@@ -181,19 +181,19 @@ def read_file(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Outcome:
     try:
         with _open_content(file.path) as content:
             head = content.read(HEAD_BYTES)
-        clue = Clue(Path(file.path).name.removesuffix(".gz"), file.folders, head)
+        sample = FileSample(Path(file.path).name.removesuffix(".gz"), file.folders, head)
         if head.startswith(_SQLITE):
             facts, damage = _read_database(file, formats), ""
         else:
             with _open_content(file.path) as content:
-                facts = _read_text(clue, content, formats) or _read_trace_file(clue, content, formats)
+                facts = _read_text(sample, content, formats) or _read_trace_file(sample, content, formats)
                 damage = content.damage
     except OSError as failure:
         return Outcome(file, error=f"cannot be read: {failure.strerror or failure}")
     except NotReadError as failure:
         return Outcome(file, error=str(failure))
     if facts is None:
-        return Outcome(file, error=_unrecognised_error(clue, formats), is_recognised=False)
+        return Outcome(file, error=_unrecognised_error(sample, formats), is_recognised=False)
     if damage:
         facts = replace(facts, problems=(*facts.problems, Problem("", f"{damage}; the undamaged part is shown")))
     return Outcome(file, facts)
@@ -210,31 +210,31 @@ def _read_database(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Facts
     return None
 
 
-def _read_text(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
+def _read_text(sample: FileSample, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
     for profile_format in formats:
-        if isinstance(profile_format, UnsupportedFormat) and profile_format.recognises(clue):
+        if isinstance(profile_format, UnsupportedFormat) and profile_format.recognises(sample):
             raise NotReadError(f"{profile_format.tool}: {profile_format.remedy}")
-        if isinstance(profile_format, TextFormat) and profile_format.recognises(clue):
-            return profile_format.read(clue, content.lines())
+        if isinstance(profile_format, TextFormat) and profile_format.recognises(sample):
+            return profile_format.read(sample, content.lines())
     return None
 
 
-def _read_trace_file(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
-    if clue.text.lstrip()[:1] not in ("{", "["):
+def _read_trace_file(sample: FileSample, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
+    if sample.text.lstrip()[:1] not in ("{", "["):
         return None
     from telemetry_profile.files.trace import read_trace  # only traces need msgspec
 
-    def choose_reader(sample: TraceSample) -> TraceReader | None:
+    def choose_reader(trace_sample: TraceSample) -> TraceReader | None:
         for profile_format in formats:
-            if isinstance(profile_format, TraceFormat) and profile_format.recognises(sample):
-                return profile_format.reader(clue)
+            if isinstance(profile_format, TraceFormat) and profile_format.recognises(trace_sample):
+                return profile_format.reader(sample)
         return None
 
-    return read_trace(content, clue, choose_reader)
+    return read_trace(content, sample, choose_reader)
 
 
-def _unrecognised_error(clue: Clue, formats: Sequence[ProfileFormat]) -> str:
-    if not clue.head:
+def _unrecognised_error(sample: FileSample, formats: Sequence[ProfileFormat]) -> str:
+    if not sample.head:
         return "is empty"
     readable = [profile_format.tool for profile_format in formats if not isinstance(profile_format, UnsupportedFormat)]
     tools = dict.fromkeys(", ".join(readable).split(", "))

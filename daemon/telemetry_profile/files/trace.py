@@ -22,7 +22,7 @@ from telemetry_profile.files.trace_events import (
     next_event_start,
     value_at,
 )
-from telemetry_profile.format_contract import Clue, Device, Facts, TraceReader, TraceSample
+from telemetry_profile.format_contract import Device, Facts, FileSample, TraceReader, TraceSample
 
 _MAX_EVENTS = 100_000_000
 MAX_EVENT_BYTES = 32 * 2**20  # real events are far smaller
@@ -37,7 +37,9 @@ _KeyAndValue = tuple[str, Any]
 ChooseReader = Callable[[TraceSample], TraceReader | None]
 
 
-def read_trace(stream: BinaryIO, clue: Clue, choose: ChooseReader, block_bytes: int = BLOCK_BYTES) -> Facts | None:
+def read_trace(
+    stream: BinaryIO, file: FileSample, choose: ChooseReader, block_bytes: int = BLOCK_BYTES
+) -> Facts | None:
     """Return the content of a trace, or None if `choose` returns None."""
     damage, keys, has_events = Damage(), dict[str, Any](), False
     reader: TraceReader | None = None
@@ -46,12 +48,12 @@ def read_trace(stream: BinaryIO, clue: Clue, choose: ChooseReader, block_bytes: 
             _pass_key(*member, keys, reader)
             continue
         has_events = True
-        if member and reader is None and (reader := _start_reader(choose, TraceSample(clue, keys, member))) is None:
+        if member and reader is None and (reader := _start_reader(choose, TraceSample(file, keys, member))) is None:
             return None
         if reader is not None:
             reader.read_events(member)
     if reader is None and has_events:  # an empty trace is recognised by its keys
-        reader = _start_reader(choose, TraceSample(clue, keys, []))
+        reader = _start_reader(choose, TraceSample(file, keys, []))
     return None if reader is None else _with_problems(reader.facts(), _problems_of(damage))
 
 
@@ -148,7 +150,7 @@ def _read_member(name: str, window: Window, damage: Damage) -> Iterator[_KeyAndV
 
 
 def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
-    """Yield the events in blocks. An empty block comes first, because the list may be empty."""
+    """Yield the events in blocks. The first block is empty and shows that the trace has a list of events."""
     count = 0
     yield []
     while count < _MAX_EVENTS:

@@ -62,7 +62,7 @@ class Event(msgspec.Struct, gc=False):
         return arguments if isinstance(arguments, dict) else {}
 
     def correlation(self) -> int | None:
-        """Return the correlation ID, which links a launch to the launched work, or None."""
+        """Return the correlation ID, which links a launch to the launched work, or None if there is none."""
         match = _CORRELATION.search(self.encoded_args)
         return int(match[1]) if match else None
 
@@ -201,7 +201,7 @@ def decode_singly(text: str) -> SingleEvents:
 
 
 def _value_or_none(text: str, start: int) -> tuple[Any, int]:
-    """Return (value, end) for the value at `start`, or (None, end) if it is unreadable. Raise IncompleteError."""
+    """Return (value or None if unreadable, end). Raise IncompleteError if the text ends inside the value."""
     try:
         return value_at(text, start)
     except UnreadableError:

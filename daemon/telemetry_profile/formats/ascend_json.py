@@ -17,9 +17,9 @@ from telemetry_profile.facts.trace_facts import whole_number
 from telemetry_profile.format_contract import (
     THIS_RANK,
     Card,
-    Clue,
     Device,
     Facts,
+    FileSample,
     FirstCollective,
     Kernel,
     NodeFolder,
@@ -59,8 +59,8 @@ _IGNORED_NAMES = re.compile(
 )
 
 
-def _recognises_communication(clue: Clue) -> bool:
-    text = clue.text
+def _recognises_communication(file: FileSample) -> bool:
+    text = file.text
     return text.lstrip().startswith("{") and (
         f'"{_TIMES_KEY}"' in text or all(f'"{mark}"' in text for mark in _MATRIX_KEYS)
     )
@@ -97,7 +97,7 @@ class _Communication:
     links: LinkSums = field(default_factory=LinkSums)
 
 
-def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_communication(_file: FileSample, lines: Iterable[str]) -> Facts:
     communication = _Communication()
     for keys, values in _operations(_read_document(lines, _MAX_MIB), ()):
         if _TIMES_KEY in values:
@@ -178,35 +178,35 @@ def _device_of(rank: int | None, rank_sums: _RankSums) -> Device:
     )
 
 
-def _recognises_clock(clue: Clue) -> bool:
-    document = _parse_json(clue.text)
+def _recognises_clock(file: FileSample) -> bool:
+    document = _parse_json(file.text)
     return isinstance(document, dict) and document.keys() >= _CLOCK_KEYS
 
 
-def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_clock(file: FileSample, lines: Iterable[str]) -> Facts:
     document = _read_object(lines)
     unix_ns = nanoseconds(str(document.get("collectionTimeBegin", "")), US)
     boot_ns = nanoseconds(str(document.get("clockMonotonicRaw", "")), NS)
     offset_ns = None if unix_ns is None or boot_ns is None else unix_ns - boot_ns
-    return Facts("ascend-clock", _TOOL, devices=_devices_of_folder(clue, None), boot_to_unix_ns=offset_ns)
+    return Facts("ascend-clock", _TOOL, devices=_devices_of_folder(file, None), boot_to_unix_ns=offset_ns)
 
 
-def _recognises_info(clue: Clue) -> bool:
-    # The clue may contain only the beginning of a large rank table, so the JSON is not parsed.
-    text = clue.text
+def _recognises_info(file: FileSample) -> bool:
+    # The file may contain only the beginning of a large rank table, so the JSON is not parsed.
+    text = file.text
     if not text.lstrip().startswith("{") or '"traceEvents"' in text:
         return False
-    return bool(_RANK_IN_NAME.search(clue.name)) or '"DeviceInfo"' in text or '"server_list"' in text
+    return bool(_RANK_IN_NAME.search(file.name)) or '"DeviceInfo"' in text or '"server_list"' in text
 
 
-def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_info(file: FileSample, lines: Iterable[str]) -> Facts:
     document = _read_object(lines)
     if "server_list" in document:
         return _read_rank_table(document)
     rank, size = (whole_number(document.get(key), _MAX_RANK) for key in ("rank_id", "rank_size"))
-    if rank is None and (match := _RANK_IN_NAME.search(clue.name)):
+    if rank is None and (match := _RANK_IN_NAME.search(file.name)):
         rank = int(match[1])
-    return Facts("ascend-info", _TOOL, job_ranks=size or None, devices=_devices_of_folder(clue, rank))
+    return Facts("ascend-info", _TOOL, job_ranks=size or None, devices=_devices_of_folder(file, rank))
 
 
 def _read_rank_table(document: dict[str, Any]) -> Facts:
@@ -238,7 +238,7 @@ def _node_digest(address: str) -> str:
     return hashlib.blake2s(address.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
-def _read_nodes(_clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_nodes(_file: FileSample, lines: Iterable[str]) -> Facts:
     pairs = [line.split() for line in islice(lines, _MAX_NODES)]
     folders = tuple(NodeFolder(_node_digest(pair[0]), pair[1]) for pair in pairs if len(pair) > 1)
     return Facts("ascend-nodes", _TOOL, node_folders=folders)
@@ -250,9 +250,9 @@ def _read_object(lines: Iterable[str]) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _devices_of_folder(clue: Clue, rank: int | None) -> tuple[Device, ...]:
+def _devices_of_folder(file: FileSample, rank: int | None) -> tuple[Device, ...]:
     """Return (device,) with this rank and the number in the name of the folder, or () if both are unknown."""
-    folder_match = _DEVICE_FOLDER.match(clue.folders[-1]) if clue.folders else None
+    folder_match = _DEVICE_FOLDER.match(file.folders[-1]) if file.folders else None
     index = int(folder_match[1]) if folder_match else None
     return () if rank is None and index is None else (Device(Card(index=index), rank=rank),)
 
@@ -281,10 +281,10 @@ def _parse_json(text: str) -> Any:  # JSON of any shape
 COMMUNICATION = TextFormat("ascend-communication", _TOOL, _recognises_communication, _read_communication)
 CLOCK = TextFormat("ascend-clock", _TOOL, _recognises_clock, _read_clock)
 INFO = TextFormat("ascend-info", _TOOL, _recognises_info, _read_info)
-NODES = TextFormat("ascend-nodes", _TOOL, lambda clue: clue.name == "host_ips_mapping.txt", _read_nodes)
+NODES = TextFormat("ascend-nodes", _TOOL, lambda file: file.name == "host_ips_mapping.txt", _read_nodes)
 OTHER = TextFormat(
     "ascend-other",
     _TOOL,
-    lambda clue: bool(_IGNORED_NAMES.match(clue.name)),
-    lambda _clue, _lines: Facts("ascend-other", _TOOL),
+    lambda file: bool(_IGNORED_NAMES.match(file.name)),
+    lambda _file, _lines: Facts("ascend-other", _TOOL),
 )

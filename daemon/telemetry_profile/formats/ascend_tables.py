@@ -12,10 +12,10 @@ from telemetry_profile.facts.sql_columns import integer, records, text
 from telemetry_profile.format_contract import (
     Call,
     Card,
-    Clue,
     DatabaseFormat,
     Device,
     Facts,
+    FileSample,
     Kernel,
     Schema,
     Split,
@@ -60,7 +60,7 @@ def _is_task_heading(cells: Sequence[str]) -> bool:
     return all(any(name in cells for name in names) for names in (_TYPE, _NAME, _BEGIN, _LENGTH))
 
 
-def _read_tasks(_clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_tasks(_file: FileSample, lines: Iterable[str]) -> Facts:
     timeline = Timeline()
     rows = CsvRows(lines, _is_task_heading)
     for row in rows:
@@ -93,7 +93,7 @@ def _is_sum_heading(cells: Sequence[str]) -> bool:
     return _is_kernel_sum_heading(cells) or _is_call_heading(cells)
 
 
-def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_sums(_file: FileSample, lines: Iterable[str]) -> Facts:
     kernels_by_card: dict[int | None, list[Kernel]] = {}
     calls: list[Call] = []
     rows = CsvRows(lines, _is_sum_heading)
@@ -158,7 +158,7 @@ def _split_of(compute: int | None, communication: int | None, exposed: int | Non
     return Split(span, compute, communication, exposed, idle_ns=free)
 
 
-def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_steps(_file: FileSample, lines: Iterable[str]) -> Facts:
     rows, ranks = CsvRows(lines, _is_step_heading), _StepsOfRanks()
     for row in rows:
         if row.get("Type", "rank") != "rank":  # skip stages, because their ranks have their own rows
@@ -173,7 +173,7 @@ def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
     return Facts("ascend-steps", _TOOL, job_ranks=ranks.rank_count(), devices=ranks.devices(), problems=rows.problems())
 
 
-def _read_iterations(_clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_iterations(_file: FileSample, lines: Iterable[str]) -> Facts:
     """Read each iteration as a step that includes the wait for data before it."""
     rows = CsvRows(lines, _is_iteration_heading)
     steps_by_device: dict[int | None, list[Step]] = {}

@@ -12,9 +12,9 @@ from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.trace_facts import begins_like_ascend, clock_of, whole_number
 from telemetry_profile.format_contract import (
     Card,
-    Clue,
     Device,
     Facts,
+    FileSample,
     Split,
     Step,
     TraceEvent,
@@ -59,10 +59,10 @@ class _Task:
 
 
 class _Reader:
-    def __init__(self, clue: Clue) -> None:
+    def __init__(self, file: FileSample) -> None:
         self._timeline = Timeline()
         self._is_full_trace = False  # false for files with only tasks, collectives or iterations
-        self._card_index = _device_number(clue)
+        self._card_index = _device_number(file)
         self._processes: dict[str, str] = {}  # maps process numbers to names
         self._threads: dict[tuple[str, str], str] = {}
         self._collectives: list[_Task] = []
@@ -219,9 +219,9 @@ def _task_of(work: Work, event: TraceEvent, stream: int | str) -> _Task:
     return _Task(work, event.pid, stream, event.begin_ns(), event.length_ns(), name)
 
 
-def _device_number(clue: Clue) -> int | None:
-    name_match = _DEVICE_IN_NAME.search(clue.name)
-    folder_matches = [match for folder in clue.folders if (match := _DEVICE_FOLDER.match(folder))]
+def _device_number(file: FileSample) -> int | None:
+    name_match = _DEVICE_IN_NAME.search(file.name)
+    folder_matches = [match for folder in file.folders if (match := _DEVICE_FOLDER.match(folder))]
     match = folder_matches[-1] if folder_matches else name_match
     return int(match[1]) if match else None
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from telemetry_profile.facts.csv_tables import first_cells
-from telemetry_profile.format_contract import Clue, UnsupportedFormat
+from telemetry_profile.format_contract import FileSample, UnsupportedFormat
 
 
-def _file_predicate(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[Clue], bool]:
+def _file_predicate(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[FileSample], bool]:
     """Return a predicate that accepts files with one of these first bytes, or one of these file name endings."""
-    return lambda clue: clue.head.startswith(beginnings) or clue.name.lower().endswith(endings)
+    return lambda file: file.head.startswith(beginnings) or file.name.lower().endswith(endings)
 
 
-def _is_roofline(clue: Clue) -> bool:
+def _is_roofline(file: FileSample) -> bool:
     """Return whether this is rocprofiler-compute's file of measured peak rates."""
-    return {"device", "hbmbw"} <= {cell.lower() for cell in first_cells(clue.text)}
+    return {"device", "hbmbw"} <= {cell.lower() for cell in first_cells(file.text)}
 
 
-def _is_perfetto(clue: Clue) -> bool:
-    return clue.name.lower().endswith((".pftrace", ".perfetto-trace", ".proto")) or (
-        clue.head[:1] == b"\x0a" and b"\0" in clue.head[:64]  # field 1 of a protobuf message
+def _is_perfetto(file: FileSample) -> bool:
+    return file.name.lower().endswith((".pftrace", ".perfetto-trace", ".proto")) or (
+        file.head[:1] == b"\x0a" and b"\0" in file.head[:64]  # field 1 of a protobuf message
     )
 
 

@@ -16,10 +16,10 @@ from telemetry_profile.facts.trace_facts import clock_of, rank_in_name
 from telemetry_profile.format_contract import (
     Card,
     Clock,
-    Clue,
     DatabaseFormat,
     Device,
     Facts,
+    FileSample,
     Kernel,
     Tables,
     TextFormat,
@@ -41,7 +41,7 @@ _COMMANDS: Mapping[int | None, str] = {
 _MEMORY_TYPES: Mapping[int | None, str] = {0: "Memset", 4: "HostToDevice", 6: "DeviceToHost"}
 # Matches ADDRESS_PROCESS_TIME, which follows the prefix in a table's name.
 _PROCESS = re.compile(r"(?P<host>.+)_\d+_\d+\Z")
-_DEVICE_NAME_BITS = 2 | 4  # STR_TABLE.TYPE has bit 2 for names of kernels, and 4 for copies
+_DEVICE_NAME_MASK = 0x2 | 0x4  # in STR_TABLE.TYPE, 0x2 marks the name of a kernel, and 0x4 that of a copy
 
 
 def _read_database(tables: Tables) -> Facts:
@@ -99,7 +99,7 @@ class _EventNames:
             tables, "STR_TABLE", ("CONFIG_KEY", "TYPE", "STR_ID", "STR_NAME")
         ):
             bits = integer(type_bits)
-            names = self._device_names if bits is None or bits & _DEVICE_NAME_BITS else self._host_names
+            names = self._device_names if bits is None or bits & _DEVICE_NAME_MASK else self._host_names
             names[process, str(number)] = text(name)
 
     def kernel_name(self, process: str, name_id: object) -> str:
@@ -121,12 +121,12 @@ _UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
 _REMARK = "hipprof ran each kernel alone to read counters, so the times do not describe a step"
 
 
-def _recognises_counters(clue: Clue) -> bool:
-    lines = clue.text.splitlines()
+def _recognises_counters(file: FileSample) -> bool:
+    lines = file.text.splitlines()
     return any(_NAME_LINE.match(line) for line in lines) and any("kernel dispatch index" in line for line in lines)
 
 
-def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_counters(_file: FileSample, lines: Iterable[str]) -> Facts:
     kernels_by_card: dict[int | None, dict[str, Kernel]] = {}
     for block in _kernel_blocks(lines):
         length = nanoseconds(block.get("kernel time", ""), _UNITS.get(block.get("unit of kernel time", ""), 0) or S)
@@ -189,12 +189,12 @@ _NUMBER = re.compile(r"\d{1,6}")
 
 
 class _Reader:
-    def __init__(self, format_name: str, tool: str, clock: Clock, clue: Clue) -> None:
+    def __init__(self, format_name: str, tool: str, clock: Clock, file: FileSample) -> None:
         self._format, self._tool, self._clock = format_name, tool, clock
         self._timeline = Timeline()
         # Maps process numbers to the kind of events and the device number.
         self._processes: dict[str, tuple[_EventKind, int | None]] = {}
-        self._rank = rank_in_name(clue)
+        self._rank = rank_in_name(file)
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
         """Do nothing: the document's keys only describe the node and the command line."""

@@ -16,9 +16,9 @@ from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.printed_numbers import MS, US, cell_ns, parse_count
 from telemetry_profile.format_contract import (
     Call,
-    Clue,
     Device,
     Facts,
+    FileSample,
     Flops,
     Hint,
     Kernel,
@@ -50,7 +50,7 @@ _KILOBYTE = 1000
 _RANK_PAIR = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
 
 
-def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_steps(file: FileSample, lines: Iterable[str]) -> Facts:
     rows = CsvRows(lines, _is_step_heading)
     steps = []
     for row in rows:
@@ -62,7 +62,7 @@ def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
                 span_ns=total, data_wait_ns=_tick_ns(row, "iteration_interval"), communication_ns=_collective_ns(row)
             )
             steps.append(Step(name, split, is_mean=name == _MEAN))
-    return _create_facts("mindspore-steps", _find_rank(_RANK_IN_STEP_NAME, clue), steps, rows.problems())
+    return _create_facts("mindspore-steps", _find_rank(_RANK_IN_STEP_NAME, file), steps, rows.problems())
 
 
 def _collective_ns(row: Mapping[str, str]) -> int | None:
@@ -81,7 +81,7 @@ def _is_cluster_heading(cells: Sequence[str]) -> bool:
     return has_milliseconds or set(cells) == _DATA_PARALLEL_HEADINGS
 
 
-def _read_cluster(clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_cluster(file: FileSample, lines: Iterable[str]) -> Facts:
     rows = CsvRows(lines, _is_cluster_heading)
     splits: dict[int, Split] = {}
     for row in rows:
@@ -96,7 +96,7 @@ def _read_cluster(clue: Clue, lines: Iterable[str]) -> Facts:
         Step(_MEAN if number == mean_row else f"step {number}", split, is_mean=number == mean_row)
         for number, split in splits.items()
     ]
-    return _create_facts("mindspore-cluster", _find_rank(_RANK_IN_CLUSTER_NAME, clue), steps, rows.problems())
+    return _create_facts("mindspore-cluster", _find_rank(_RANK_IN_CLUSTER_NAME, file), steps, rows.problems())
 
 
 def _cluster_split(row: Mapping[str, str]) -> Split | None:
@@ -123,8 +123,8 @@ def _tick_ns(row: Mapping[str, str], column: str) -> int | None:
     return cell_ns(row.get(column, ""), _NS_PER_TICK)
 
 
-def _find_rank(pattern: re.Pattern[str], clue: Clue) -> int | None:
-    match = pattern.search(clue.name)
+def _find_rank(pattern: re.Pattern[str], file: FileSample) -> int | None:
+    match = pattern.search(file.name)
     return int(match[1]) if match else None
 
 
@@ -169,12 +169,12 @@ def _find_headings(cells: Sequence[str]) -> _Headings | None:
     return next((headings for headings in _OPERATOR_HEADINGS if headings.fits(cells)), None)
 
 
-def _recognises_operators(clue: Clue) -> bool:
-    return _SUMS_BY_TYPE.match(clue.name) is not None or _find_headings(first_cells(clue.text)) is not None
+def _recognises_operators(file: FileSample) -> bool:
+    return _SUMS_BY_TYPE.match(file.name) is not None or _find_headings(first_cells(file.text)) is not None
 
 
-def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
-    headings = _find_headings(first_cells(clue.text))
+def _read_operators(file: FileSample, lines: Iterable[str]) -> Facts:
+    headings = _find_headings(first_cells(file.text))
     if headings is None:
         return Facts("mindspore-operators", _TOOL)
     rows = CsvRows(lines, headings.fits)
@@ -193,23 +193,23 @@ def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
     facts = Facts("mindspore-operators", _TOOL, problems=rows.problems())
     if headings.is_host or not sums:
         return replace(facts, calls=tuple(Call(name, kernel.calls, kernel.total_ns) for name, kernel in sums.items()))
-    return replace(facts, devices=(Device(rank=_find_rank(_ANY_RANK, clue), kernels=sort_kernels(sums.values())),))
+    return replace(facts, devices=(Device(rank=_find_rank(_ANY_RANK, file), kernels=sort_kernels(sums.values())),))
 
 
-def _recognises_flops(clue: Clue) -> bool:
-    return "FLOPS" in clue.text[:400] and set(_parse_object(clue.text) or ()) >= _FLOPS_KEYS
+def _recognises_flops(file: FileSample) -> bool:
+    return "FLOPS" in file.text[:400] and set(_parse_object(file.text) or ()) >= _FLOPS_KEYS
 
 
-def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_flops(file: FileSample, lines: Iterable[str]) -> Facts:
     document = _parse_object("\n".join(lines)) or {}
     operations, rate = _number(document.get("FLOPs")), _number(document.get("FLOPS"))
     if operations is None or rate is None:
         return Facts("mindspore-flops", _TOOL)
     flops = Flops("told", per_step=operations * 1e6, per_second=rate * 1e9)
-    return Facts("mindspore-flops", _TOOL, devices=(Device(rank=_find_rank(_ANY_RANK, clue), flops=flops),))
+    return Facts("mindspore-flops", _TOOL, devices=(Device(rank=_find_rank(_ANY_RANK, file), flops=flops),))
 
 
-def _read_queue(_clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_queue(_file: FileSample, lines: Iterable[str]) -> Facts:
     """Read how full the queue of prepared batches was. Add a hint if the queue was almost empty."""
     row = next(iter(CsvRows(lines, _is_queue_heading)), None)
     try:
@@ -235,7 +235,7 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and 0 <= value < 1e15 else None
 
 
-def _read_hccl(clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_hccl(file: FileSample, lines: Iterable[str]) -> Facts:
     steps: list[Step] = []
     links = LinkSums()
     rows = CsvRows(lines, _is_collective_heading)
@@ -249,7 +249,7 @@ def _read_hccl(clue: Clue, lines: Iterable[str]) -> Facts:
         steps.append(Step(name, Split(wait_ns=wait_ns), is_mean=is_mean))
         if not is_mean:
             _add_links(links, transfers)
-    facts = _create_facts("mindspore-hccl", _find_rank(_RANK_IN_HCCL_NAME, clue), steps, rows.problems())
+    facts = _create_facts("mindspore-hccl", _find_rank(_RANK_IN_HCCL_NAME, file), steps, rows.problems())
     return replace(facts, links=links.links())
 
 

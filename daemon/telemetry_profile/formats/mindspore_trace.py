@@ -12,9 +12,9 @@ from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.trace_facts import clock_of
 from telemetry_profile.format_contract import (
     Card,
-    Clue,
     Device,
     Facts,
+    FileSample,
     TraceEvent,
     TraceFormat,
     TraceSample,
@@ -33,8 +33,8 @@ _DATA_OPERATORS = ("InitData", "GetNext", "EndOfSequence")
 
 
 class _Reader:
-    def __init__(self, clue: Clue) -> None:
-        match = _FILE_NAME.search(clue.name)
+    def __init__(self, file: FileSample) -> None:
+        match = _FILE_NAME.search(file.name)
         self._timeline = Timeline()
         self._is_gpu = bool(match and match[1] == "gpu")
         self._rank = int(match[2]) if match else None
@@ -92,7 +92,7 @@ def _dimensions(printed: object) -> str:
 
 
 def _recognises(sample: TraceSample) -> bool:
-    if _FILE_NAME.search(sample.clue.name):
+    if _FILE_NAME.search(sample.file.name):
         return True
     events = [event for event in sample.events if event.ph == "X" and not event.cat]
     return bool(events) and any(

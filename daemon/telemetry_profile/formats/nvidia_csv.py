@@ -22,7 +22,7 @@ from telemetry_profile.facts.csv_tables import (
 from telemetry_profile.facts.device_timeline import Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.printed_numbers import nanoseconds
-from telemetry_profile.format_contract import Call, Card, Clue, Facts, Kernel, TextFormat, Work
+from telemetry_profile.format_contract import Call, Card, Facts, FileSample, Kernel, TextFormat, Work
 
 _SUM_ROLES, _RUN_ROLES = ("name", "calls", "total"), ("name", "begin", "length")
 _MAX_SEARCHED_LINES = 400
@@ -31,8 +31,8 @@ _MODEL_AND_NUMBER = re.compile(r'"?(?P<model>.*?)\s*\((?P<number>\d{1,3})\)"?\Z'
 _TIME_UNIT = re.compile(r"\((ns|us|µs|ms|s|sec)\)", re.IGNORECASE)
 
 
-def _recognises_nsys(clue: Clue) -> bool:
-    return any(_is_nsys_heading(line) for line in clue.text.splitlines()[:_MAX_SEARCHED_LINES])
+def _recognises_nsys(file: FileSample) -> bool:
+    return any(_is_nsys_heading(line) for line in file.text.splitlines()[:_MAX_SEARCHED_LINES])
 
 
 def _is_nsys_heading(line: str) -> bool:
@@ -45,7 +45,7 @@ def _is_nsys_heading(line: str) -> bool:
     return table.has_roles(*_RUN_ROLES) and bool(headings & {"corrid", "strm", "corr id"})
 
 
-def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_nsys(_file: FileSample, lines: Iterable[str]) -> Facts:
     kernels: dict[str, Kernel] = {}
     calls: list[Call] = []
     timeline = Timeline()
@@ -109,21 +109,21 @@ _HOST_TYPE = "API calls"
 _HOST_FUNCTION = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue|Gpu page fault)")
 
 
-def _table_headings(clue: Clue) -> Iterator[frozenset[str]]:
-    for line in clue.text.splitlines()[:_MAX_NVPROF_LINES]:
+def _table_headings(file: FileSample) -> Iterator[frozenset[str]]:
+    for line in file.text.splitlines()[:_MAX_NVPROF_LINES]:
         if "," in line and not line.startswith("=="):
             yield Table(columns_of(line), ()).headings()
 
 
-def _recognises_nvprof(clue: Clue) -> bool:
+def _recognises_nvprof(file: FileSample) -> bool:
     return any(
         {"time(%)", "time", "calls", "avg", "min", "max", "name"} <= headings
         or {"start", "duration", "device", "context", "stream", "name"} <= headings
-        for headings in _table_headings(clue)
+        for headings in _table_headings(file)
     )
 
 
-def _read_nvprof(_clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_nvprof(_file: FileSample, lines: Iterable[str]) -> Facts:
     sums, timeline = SumRows(), Timeline()
     for table in tables(lines, (_SUM_ROLES, _RUN_ROLES)):
         for row in table.rows:
@@ -204,14 +204,14 @@ def _find_ncu_headings(lines: Iterable[str]) -> list[str] | None:
     return None
 
 
-def _recognises_ncu(clue: Clue) -> bool:
-    cells = _find_ncu_headings(clue.text.splitlines()[:_MAX_SEARCHED_LINES])
+def _recognises_ncu(file: FileSample) -> bool:
+    cells = _find_ncu_headings(file.text.splitlines()[:_MAX_SEARCHED_LINES])
     return cells is not None and (
         set(cells) >= _LONG_HEADINGS or any(cell.startswith(("gpu__", "sm__", "launch__")) for cell in cells)
     )
 
 
-def _read_ncu(_clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_ncu(_file: FileSample, lines: Iterable[str]) -> Facts:
     line_iterator = iter(lines)
     headings = _find_ncu_headings(line_iterator) or []
     executions: dict[str, _Execution] = {}

@@ -10,7 +10,7 @@ from telemetry_parsers.model import Problem
 from telemetry_profile.facts.csv_tables import Row, SumRows, Table, columns_of, device_of_kernels, row_problems, tables
 from telemetry_profile.facts.device_timeline import Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
-from telemetry_profile.format_contract import Card, Clue, Device, Facts, Split, TextFormat
+from telemetry_profile.format_contract import Card, Device, Facts, FileSample, Split, TextFormat
 
 _RUN_ROLES = ("name", "begin", "end")
 # Matches kinds of host operations. Their rows may name a device, for example if memory was allocated.
@@ -18,24 +18,24 @@ _HOST_KIND = re.compile(r"MEMORY_ALLOC|SCRATCH|PAGE_MIGRATION|\w*_API")
 _NO_COPIES_REMARK = "memory copies are in another file, so the idle time is unknown"
 
 
-def _first_line(clue: Clue) -> str:
-    return next((line for line in clue.text.splitlines() if line.strip()), "")
+def _first_line(file: FileSample) -> str:
+    return next((line for line in file.text.splitlines() if line.strip()), "")
 
 
-def _heading_table(clue: Clue) -> Table:
-    return Table(columns_of(_first_line(clue)), ())
+def _heading_table(file: FileSample) -> Table:
+    return Table(columns_of(_first_line(file)), ())
 
 
-def _recognises_runs(clue: Clue) -> bool:
-    table = _heading_table(clue)
+def _recognises_runs(file: FileSample) -> bool:
+    table = _heading_table(file)
     marks = {"starttimestamp", "kernelname", "dispatchid", "dispatchns"}
     return table.has_roles(*_RUN_ROLES) and bool(table.headings() & marks)
 
 
-def _read_runs(clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_runs(file: FileSample, lines: Iterable[str]) -> Facts:
     timeline = Timeline()
     seen_dispatches: set[int] = set()
-    works: set[str] = set()
+    work_kinds: set[str] = set()
     rows_without_times = 0
     for table in tables(lines, (_RUN_ROLES,)):
         for row in table.rows:
@@ -43,17 +43,17 @@ def _read_runs(clue: Clue, lines: Iterable[str]) -> Facts:
             if begin is None or end is None:
                 rows_without_times += 1
             elif _is_new_dispatch(row, seen_dispatches):
-                works.add(_add_row(row, begin, end - begin, timeline))
-    devices = tuple(_drop_unmeasured(device, works) for device in timeline.devices())
+                work_kinds.add(_add_row(row, begin, end - begin, timeline))
+    devices = tuple(_drop_unmeasured(device, work_kinds) for device in timeline.devices())
     problems = (Problem("rows", f"{rows_without_times} ignored: no times"),) if rows_without_times else ()
     return Facts(
         # Kernels and copies are in separate files.
-        "runs-csv" if works != {"copy"} else "runs-csv-of-copies",
-        "rocprof" if "gpuid" in _heading_table(clue).headings() else "rocprofv3",
+        "runs-csv" if work_kinds != {"copy"} else "runs-csv-of-copies",
+        "rocprof" if "gpuid" in _heading_table(file).headings() else "rocprofv3",
         "boot",
         devices=devices,
         calls=timeline.calls(),
-        remarks=(_NO_COPIES_REMARK,) if devices and works.isdisjoint({"copy"}) else (),
+        remarks=(_NO_COPIES_REMARK,) if devices and work_kinds.isdisjoint({"copy"}) else (),
         problems=(*timeline.problems(), *problems),
     )
 
@@ -105,11 +105,11 @@ def _add_card(agent: str, timeline: Timeline) -> str:
     return number
 
 
-def _drop_unmeasured(device: Device, works: set[str]) -> Device:
+def _drop_unmeasured(device: Device, work_kinds: set[str]) -> Device:
     """Drop the values that the file cannot show, because it has no copies or no kernels."""
-    if "copy" not in works:
+    if "copy" not in work_kinds:
         return device.without("copy_ns", "exposed_copy_ns", "idle_ns")
-    if works & {"compute", "communication"}:
+    if work_kinds & {"compute", "communication"}:
         return device
     other_fields = (field.name for field in fields(Split) if field.name not in ("span_ns", "copy_ns"))
     return device.without(*other_fields)
@@ -136,15 +136,15 @@ _HOST_FILE = re.compile(
 _SKIPPED = frozenset({"Total", "Unknown command type"})
 
 
-def _tool_of_sums(clue: Clue) -> str:
-    if "StdDev" in _first_line(clue):
+def _tool_of_sums(file: FileSample) -> str:
+    if "StdDev" in _first_line(file):
         return "rocprofv3"
-    return "hipprof" if re.search(r'^"?[^\n]*","\d+","\d+"', clue.text, re.MULTILINE) else "rocprof"
+    return "hipprof" if re.search(r'^"?[^\n]*","\d+","\d+"', file.text, re.MULTILINE) else "rocprof"
 
 
-def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_sums(file: FileSample, lines: Iterable[str]) -> Facts:
     sums = SumRows()
-    is_host_file = _HOST_FILE.search(clue.name) is not None
+    is_host_file = _HOST_FILE.search(file.name) is not None
     for table in tables(lines, (_SUM_ROLES,)):
         for row in table.rows:
             name = row.text("name")
@@ -152,20 +152,20 @@ def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
             sums.add(row, work_of(name), is_host=is_host)
     calls = tuple(call for call in sums.calls if call.name not in _SKIPPED)
     devices, problems = device_of_kernels(sums.kernels), row_problems(sums.invalid_rows)
-    return Facts("sums-csv", _tool_of_sums(clue), devices=devices, calls=calls, problems=problems)
+    return Facts("sums-csv", _tool_of_sums(file), devices=devices, calls=calls, problems=problems)
 
 
 SUMS = TextFormat(
-    "sums-csv", "rocprof, rocprofv3, hipprof", lambda clue: bool(_HEADINGS.match(_first_line(clue).strip())), _read_sums
+    "sums-csv", "rocprof, rocprofv3, hipprof", lambda file: bool(_HEADINGS.match(_first_line(file).strip())), _read_sums
 )
 
 
-def _recognises_top_kernels(clue: Clue) -> bool:
-    headings = _heading_table(clue).headings()
+def _recognises_top_kernels(file: FileSample) -> bool:
+    headings = _heading_table(file).headings()
     return "kernelname" in headings and "count" in headings and any(heading.startswith("sum(") for heading in headings)
 
 
-def _read_top_kernels(_clue: Clue, lines: Iterable[str]) -> Facts:
+def _read_top_kernels(_file: FileSample, lines: Iterable[str]) -> Facts:
     sums = SumRows()
     for table in tables(lines, (_SUM_ROLES,)):
         for row in table.rows:

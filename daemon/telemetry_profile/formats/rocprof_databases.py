@@ -105,7 +105,7 @@ class _ProcessReader:
         add_calls(self._timeline, self._tables, table, expressions, functions)
 
     def _marker_text(self, event: object) -> str:
-        """Return a marker's text from the row of its event, or "". Older versions store the text there."""
+        """Return the marker's text, which older versions store in the row of its event, or "" if there is none."""
         query = f"SELECT extdata FROM {quoted(f'rocpd_event{self._suffix}')} WHERE id = ?"  # noqa: S608  # a quoted name
         rows = self._tables.rows(query, (integer(event) or 0,))
         return next((text(_value_in(text(extdata), "message")) for (extdata,) in rows), "")

@@ -14,9 +14,9 @@ from telemetry_profile.facts.sql_columns import shape
 from telemetry_profile.facts.trace_facts import begins_like_ascend, clock_of, rank_in_name, shift_times, whole_number
 from telemetry_profile.format_contract import (
     Card,
-    Clue,
     Device,
     Facts,
+    FileSample,
     Flops,
     TraceEvent,
     TraceFormat,
@@ -53,20 +53,20 @@ _LOADER_PREFIX = "enumerate(DataLoader)"
 _MIN_RUN_RATIO = 0.5  # if fewer of the launched kernels ran, most were captured into a graph
 _MAX_INDEX = 10_000
 _MAX_RANK = 10_000_000
-_MAX_BASE_NS = 4 * 10**18
+_MAX_BASE_TIME_NS = 4 * 10**18
 
 
 class _Reader:
-    def __init__(self, clue: Clue) -> None:
+    def __init__(self, file: FileSample) -> None:
         self._timeline = Timeline()
         self._matrix_work = MatrixWork()
         self._program_steps: list[tuple[str, int | None, int | None]] = []
         self._has_profiler_steps = False
         self._work_by_name: dict[str, Work] = {}
-        self._longest_ns: dict[tuple[int | str, str], int] = {}
-        self._rank = rank_in_name(clue)
+        self._longest_ns_by_kernel: dict[tuple[int | str, str], int] = {}
+        self._rank = rank_in_name(file)
         self._job_ranks: int | None = None
-        self._base_ns = 0
+        self._base_time_ns = 0
         self._has_replayed_ranges = False
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
@@ -78,7 +78,7 @@ class _Reader:
             self._rank = self._rank if rank is None else rank
             self._job_ranks = whole_number(value.get("world_size"), _MAX_RANK) or None
         elif name == "baseTimeNanoseconds":
-            self._base_ns = whole_number(value, _MAX_BASE_NS) or 0
+            self._base_time_ns = whole_number(value, _MAX_BASE_TIME_NS) or 0
 
     def read_events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:
@@ -103,7 +103,7 @@ class _Reader:
         if len(devices) == 1:
             flops = self._flops(devices[0])
             devices = (replace(devices[0], flops=flops, dtype=self._matrix_work.dtype() if flops else ""),)
-        devices = shift_times((replace(device, rank=self._rank) for device in devices), self._base_ns)
+        devices = shift_times((replace(device, rank=self._rank) for device in devices), self._base_time_ns)
         remarks = () if devices else (_NO_TIMES if self._has_replayed_ranges else _NO_WORK,)
         facts = self._timeline.facts(_NAME, "torch.profiler", clock_of(devices), devices)
         return replace(facts, job_ranks=self._job_ranks, remarks=remarks)
@@ -155,14 +155,14 @@ class _Reader:
 
     def _add_kernel(self, event: TraceEvent, work: Work) -> None:
         begin, length, device = event.begin_ns(), event.length_ns(), event.pid
-        longest_ns = self._longest_ns.get((device, event.name), -1)
+        longest_ns = self._longest_ns_by_kernel.get((device, event.name), -1)
         correlation = event.correlation()
         launch_number = -1 if correlation is None else correlation
         if length is None or length <= longest_ns:
             self._timeline.add(device, work, begin, length, event.name, launch_number=launch_number)
             return
-        if len(self._longest_ns) < _MAX_INDEX:
-            self._longest_ns[device, event.name] = length
+        if len(self._longest_ns_by_kernel) < _MAX_INDEX:
+            self._longest_ns_by_kernel[device, event.name] = length
         arguments = event.args()
         grid, block = _dimensions(arguments.get("grid")), _dimensions(arguments.get("block"))
         occupancy = _occupancy(arguments.get("est. achieved occupancy %"))

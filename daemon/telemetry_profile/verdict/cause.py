@@ -100,9 +100,8 @@ class Evidence:
     @property
     def kernels(self) -> list[Kernel]:
         """Return the kernels that compute or communicate, without copies and waits."""
-        works = ("compute", "communication", "fused")
         kernels = (kernel for rank_step in self.rank_steps for kernel in rank_step.member.device.kernels)
-        return [kernel for kernel in kernels if kernel.work in works]
+        return [kernel for kernel in kernels if kernel.work not in ("copy", "wait")]
 
     @property
     def copy_count(self) -> int:
@@ -111,8 +110,8 @@ class Evidence:
         return sum(kernel.calls for kernel in kernels if kernel.work == "copy")
 
     @property
-    def small_kernel_ratio(self) -> float | None:
-        """Return the share of kernels with few blocks, or None if they take less than half of the compute time."""
+    def small_kernel_time_ratio(self) -> float | None:
+        """Return the share of the steps in kernels with few blocks, or None if below half of the compute time."""
         compute, kernels = self.ratio("compute_ns"), [kernel for kernel in self.kernels if kernel.work == "compute"]
         total_ns = sum(kernel.total_ns for kernel in kernels)
         small_ns = sum(kernel.total_ns for kernel in kernels if _has_few_blocks(kernel))
@@ -208,7 +207,7 @@ def _small_kernels_sentence(evidence: Evidence, share: float) -> str:
 _FUSED_SENTENCE = "kernels that communicate and compute at once take {share} {share_suffix}; the files do not show whether communication or computation takes longer"
 
 _RULES = (
-    _CauseRule("parallelism", _MIN_SHARE, lambda evidence: evidence.small_kernel_ratio, _small_kernels_sentence,
+    _CauseRule("parallelism", _MIN_SHARE, lambda evidence: evidence.small_kernel_time_ratio, _small_kernels_sentence,
          lambda _: "launch more blocks, or more work at once"),
     _CauseRule("data", _MIN_DATA_SHARE, lambda evidence: evidence.data_wait_ratio, _data_sentence,
          lambda evidence: f"use more workers in the data loader, which takes {evidence.mean_text('data_wait_ns')} of {evidence.mean_text('span_ns')}"),

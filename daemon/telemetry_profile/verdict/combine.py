@@ -30,14 +30,14 @@ _INNER_FOLDER = re.compile(
 )
 # rocprof's file names begin with a process name, as in `NAME_kernel_stats.csv` and `NAME.copy_stats.csv`.
 _PROCESS = re.compile(r"(.+?)_(?:kernel|memory|domain|\w+_api|counter|results)[_.]|([^.]+)\.(?:\w*stats\.csv|json|db)")
-_SUMS_OF_PROGRAM = "sums-csv"  # the format whose files have all kernels of a program, or none
+_WHOLE_PROGRAM_FORMAT = "sums-csv"  # in this format, a single file contains all kernels of a program
 _NUMBER = re.compile(r"\d+\Z")
 _CardOrSplit = TypeVar("_CardOrSplit", Card, Split)
 # MindSpore up to 1.3 numbers files in `cluster_profiler/ALIAS/profiler/…` by card, not by rank.
 _CLUSTER = "cluster_profiler"
 _Folders = tuple[str, ...]
 # For each (folder above `cluster_profiler`, node alias): the node's ranks by card number.
-_RanksOfNodes = Mapping[tuple[_Folders, str], Mapping[int, int]]
+_RanksByNode = Mapping[tuple[_Folders, str], Mapping[int, int]]
 _NO_RANK_TABLE = f"some ranks are unknown, because there is no rank table or host_ips_mapping.txt next to {_CLUSTER}"
 
 
@@ -89,7 +89,7 @@ class _DeviceInFile:
 
 def combine(files: Sequence[FileFacts]) -> Profile:
     """Combine the files into a profile, with members sorted by rank and card."""
-    ranks = _ranks_of_nodes(files)
+    ranks = _ranks_by_node(files)
     files = [_with_ranks(file, ranks) for file in files]
     remarks: list[str] = [remark for file in files for remark in file.facts.remarks]
     parts = [_DeviceInFile(_result_folder(file), file, device) for file in files for device in file.facts.devices]
@@ -199,7 +199,7 @@ def _is_of_other_program(part: _DeviceInFile, other: _DeviceInFile) -> bool:
 
 def _file_kind(file: FileFacts) -> tuple[object, ...]:
     # Other formats spread a program over several files, such as `aicore_intermediate_0_type.csv` and `aicpu_…`.
-    name = "" if file.facts.format == _SUMS_OF_PROGRAM else re.sub(r"\d+", "", file.name)
+    name = "" if file.facts.format == _WHOLE_PROGRAM_FORMAT else re.sub(r"\d+", "", file.name)
     return file.facts.format, file.folders, name
 
 
@@ -325,8 +325,8 @@ def _fill_device(device: Device, other: Device) -> Device:
 
 def _combined_kernels(device: Device, other: Device) -> tuple[Kernel, ...]:
     """Return the kernels of `device`, and those kernels of `other` whose kind of work is missing in `device`."""
-    works = {kernel.work for kernel in device.kernels}
-    return (*device.kernels, *(kernel for kernel in other.kernels if kernel.work not in works))
+    covered_work = {kernel.work for kernel in device.kernels}
+    return (*device.kernels, *(kernel for kernel in other.kernels if kernel.work not in covered_work))
 
 
 def _spans_agree(split: Split, other: Split) -> bool:
@@ -362,7 +362,7 @@ def _fill_unknown(base: _CardOrSplit, other: _CardOrSplit) -> _CardOrSplit:
     return replace(base, **replacements)
 
 
-def _ranks_of_nodes(files: Iterable[FileFacts]) -> _RanksOfNodes:
+def _ranks_by_node(files: Iterable[FileFacts]) -> _RanksByNode:
     """Return the ranks of each node's cards, found by the node's folder."""
     tables: dict[tuple[_Folders, str], dict[int, int]] = {}
     for file in files:
@@ -375,7 +375,7 @@ def _ranks_of_nodes(files: Iterable[FileFacts]) -> _RanksOfNodes:
     }
 
 
-def _with_ranks(file: FileFacts, ranks: _RanksOfNodes) -> FileFacts:
+def _with_ranks(file: FileFacts, ranks: _RanksByNode) -> FileFacts:
     """Return the file with the ranks of its devices, which MindSpore's cluster files identify by card number."""
     folders, facts = file.folders, file.facts
     if _CLUSTER not in folders[:-1] or not facts.devices:

@@ -85,7 +85,7 @@ def rank_spread_of(rank_steps: Sequence[UsualStep]) -> RankSpread | None:
 
 
 def straggler_of(rank_steps: Sequence[UsualStep]) -> Straggler | None:
-    """Return the rank that the other ranks wait for, or None."""
+    """Return the rank that the other ranks wait for, or None if no rank stands out."""
     # Step lengths are not compared, because barriers make all ranks' steps equally long.
     compared = [step for step in rank_steps if step.member.device.rank is not None and step.split.compute_ns]
     if len(compared) < 2 or len({step.member.device.rank for step in compared}) < len(compared):

@@ -14,7 +14,7 @@ from telemetry_profile.verdict.usual_step import UsualStep
 
 # How a card's telemetry was found. A match by index is a guess, because each job numbers its cards itself.
 Match = Literal["uuid", "bus_id", "rank", "index"]
-# "given" FLOPs are from the command line. FLOPs from a file have a `Basis` of the file.
+# "given" FLOPs are from the command line. FLOPs from a file have a `FlopsBasis`.
 AchievedBasis = Literal["given", "told", "shapes"]
 
 

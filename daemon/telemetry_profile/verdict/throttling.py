@@ -37,7 +37,7 @@ class Throttling(NamedTuple):
 def worst_throttling(
     rank_steps: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None], straggler: Straggler | None
 ) -> Throttling | None:
-    """Return the throttling with the largest loss, or None. If there is a straggler, only its card is examined."""
+    """Return the throttling with the largest loss, if any. If there is a straggler, only its card is examined."""
     throttlings = [
         throttling
         for rank_step, card_telemetry in zip(rank_steps, telemetry, strict=True)
