@@ -265,5 +265,5 @@ def process_details(process: Process) -> str:
 
 
 def since_text(started: float | None) -> str:
-    """Return `since` and the start in UTC, or an empty string if the start is unknown."""
+    """Return a text such as `since 2026-01-31 12:00:00 UTC`, or an empty string if the start is unknown."""
     return f"since {utc(started)}" if started is not None and is_valid_time(started) else ""

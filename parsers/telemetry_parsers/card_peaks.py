@@ -45,7 +45,7 @@ class PeakRates:
 
     @property
     def main_dtype(self) -> str | None:
-        """Return the preferred 16-bit data type with a known rate (bf16 before fp16), or None."""
+        """Return the preferred 16-bit data type with a known rate (bf16 before fp16), or None if neither is known."""
         dtypes = {rate.dtype for rate in self.rates}
         return next((dtype for dtype in _SIXTEEN_BIT_DTYPES if dtype in dtypes), None)
 
@@ -193,7 +193,7 @@ def peak_of_part(peak: PeakRates, part: CardPart) -> PeakRates | None:
 
 
 def _memory_share(part: CardPart) -> float | None:
-    """Return a MIG instance's share of its card's memory, or None."""
+    """Return a MIG instance's share of its card's memory, or None if the profile or the memory is unknown."""
     match = _MIG_PROFILE.match(part.profile)
     if match is None or not part.card_memory_bytes:
         return None

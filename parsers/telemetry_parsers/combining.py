@@ -39,7 +39,7 @@ class ChipFinder:
         self._has_all_cards = None not in chip_positions and len(chip_positions) > 0
 
     def find(self, device: Device, other: ChipFinder) -> int | None:
-        """Return the position of a device of the output `other` in this output, or None."""
+        """Return the position in this output of a device from the output `other`, or None if the device is not found."""
         chip = chip_of(device)
         if chip is None:
             return None

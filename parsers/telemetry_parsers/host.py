@@ -23,9 +23,9 @@ _METRICS: Mapping[str, tuple[str, ...]] = {
 
 def parse(capture: Capture) -> Report:
     """Return the host's readings."""
-    refusal = reader_failure(capture)
-    if refusal is not None:
-        return refusal
+    failure = reader_failure(capture)
+    if failure is not None:
+        return failure
     outputs = {output.name: output for output in capture.outputs if output.name in _METRICS}
     if not outputs:
         return failed("not_understood", "host", f"the capture contains no answer to the calls {' '.join(_METRICS)}")

@@ -17,7 +17,7 @@ _MAX_NUMBER = 2**64
 
 
 def error_in(answer: Plain) -> int | None:
-    """Return the error number in an answer, or None."""
+    """Return the error number in an answer, -1 if the number is invalid, or None if the answer is no error."""
     if not isinstance(answer, dict) or "error" not in answer:
         return None
     code = answer["error"]
@@ -25,14 +25,14 @@ def error_in(answer: Plain) -> int | None:
 
 
 def part_of(answer: Plain, key: str | int | None) -> Plain:
-    """Return the item `key` of an object or a list. Without a key, return the whole answer."""
+    """Return the item `key` of an object or a list or, if `key` is None, the whole answer."""
     if key is None:
         return answer
     if isinstance(answer, dict) and isinstance(key, str):
         return answer.get(key)
     if isinstance(answer, list) and isinstance(key, int):
         return answer[key] if key < len(answer) else None
-    return None if answer is None else "not understood"
+    return None if answer is None else "not understood"  # a text, so that `number` returns NOT_UNDERSTOOD
 
 
 def number(answer: Plain) -> Value:

@@ -19,5 +19,5 @@ class Maintenance:
 
     @property
     def seconds_left(self) -> float | None:
-        """Return the seconds until the end of the maintenance window, or None."""
+        """Return the seconds until the end of the maintenance window, or None outside a window."""
         return self.ends_in if self.ends_in is not None and self.ends_in > 0 else None

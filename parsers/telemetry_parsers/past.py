@@ -110,4 +110,4 @@ class Past:
     slot_seconds: float = SLOT_SECONDS
     devices: Mapping[str, Mapping[str, Series]] = field(default_factory=dict)
     events: tuple[PastEvent, ...] = ()
-    first: int = 0  # the number of the first slot, which does not change if the clock is set
+    first: int = 0  # the first slot's number, counted from the boot, so that setting the clock does not change it

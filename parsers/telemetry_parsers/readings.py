@@ -84,7 +84,7 @@ class Readings(Sequence[MergedReading]):
         return None if position is None else self.values[position]
 
     def find(self, metric: str, label: str = "") -> tuple[Value, Origin] | None:
-        """Return the value and the origin of a reading, or None."""
+        """Return the value and the origin of a reading, or None if there is no such reading."""
         position = self.shape.indices.get((metric, label))
         return None if position is None else (self.values[position], self.origins[self.shape.origins[position]])
 

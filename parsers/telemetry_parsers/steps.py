@@ -28,9 +28,9 @@ class _InvalidStepsError(ValueError):
 
 def parse(capture: Capture) -> Report:
     """Return the step counts in each file."""
-    refusal = reader_failure(capture)
-    if refusal is not None:
-        return refusal
+    failure = reader_failure(capture)
+    if failure is not None:
+        return failure
     output = next((output for output in capture.outputs if output.name == SOURCE), None)
     if output is None or not isinstance(output.data, list):
         return failed("not_understood", SOURCE, "the list of step files is missing")

@@ -97,14 +97,14 @@ def quantity(text: str, units: Units, unit: str | None = None) -> Value:
 
 
 def find_unit(unit: str, units: Units) -> str | None:
-    """Return the key of `units` that equals `unit`, if necessary ignoring case, or None."""
+    """Return the key of `units` that equals `unit`, if necessary ignoring case, or None if there is none."""
     if unit in units:
         return unit
     return next((name for name in units if name.lower() == unit.lower()), None)
 
 
 def _placeholder_with_unit(text: str, units: Units) -> Absent | None:
-    """Return the `Absent` value for a placeholder with a unit, such as `N/A mV`, or None."""
+    """Return the `Absent` value for a placeholder with a unit, such as `N/A mV`, or None for other texts."""
     bare_texts = (text.removesuffix(unit).rstrip() for unit in (*units, "N/A") if unit and text.endswith(unit))
     # A unit alone or after a dash is a damaged value, not a placeholder.
     return next((absent for word in bare_texts if word[-1:].isalpha() and (absent := placeholder(word))), None)

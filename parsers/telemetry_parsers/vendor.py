@@ -28,8 +28,8 @@ class Card:
     cap_watts: float
     graphics_mhz: tuple[int, int]  # (lowest, highest) clock; `memory_mhz` has the same form
     memory_mhz: tuple[int, int]
-    full_load_celsius: float  # temperature of the die, like `slowdown_celsius`
-    slowdown_celsius: float
+    full_load_celsius: float  # the temperature of the die at full load
+    slowdown_celsius: float  # the temperature of the die above which the card reduces its clock
     pcie_generation: int
     links: int = 0
     compute_units: int = 0

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from kits.fake_sysfs import Sysfs, blob, sensors, values
 from telemetry_parsers.model import Absent
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.gpu_metrics import LAYOUTS, UnknownBlobError, decode_content, read_blob
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.gpu_metrics import (
+    LAYOUTS,
+    UnreadableBlobError,
+    decode_content,
+    read_blob,
+)
 
 Version = tuple[int, int]
 ValuesByOffset = Mapping[int, tuple[str, int]]
@@ -214,7 +219,7 @@ def test_a_list_of_attributes() -> None:
     ],
 )
 def test_unknown_blob_is_refused_with_its_reason(content: bytes, words: str) -> None:
-    with pytest.raises(UnknownBlobError, match=words):
+    with pytest.raises(UnreadableBlobError, match=words):
         read_blob(content)
 
 
@@ -233,13 +238,13 @@ def test_any_blob_has_each_metric_at_most_once(content: bytes, version: Version)
 
 @given(st.binary(max_size=400), st.integers(0, 20))
 def test_any_list_of_attributes_is_read_or_refused(content: bytes, count: int) -> None:
-    with suppress(UnknownBlobError):  # a refusal is a good answer
+    with suppress(UnreadableBlobError):  # a refusal is a good answer
         assert all(item.metric for item in read_blob(struct.pack("<HBBi", len(content) + 8, 1, 9, count) + content))
 
 
 @pytest.mark.parametrize("data", [None, {}, {"base64": 7}, {"base64": "?"}, {"base64": "é"}, {"base64": "AA\n=="}])
 def test_content_other_than_base64_is_refused(data: object) -> None:
-    with pytest.raises(UnknownBlobError, match="bytes"):
+    with pytest.raises(UnreadableBlobError, match="bytes"):
         decode_content(data)
 
 

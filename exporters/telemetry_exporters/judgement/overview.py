@@ -208,7 +208,7 @@ def simulation_note(snapshot: Snapshot) -> str:
 
 
 def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Trouble]:
-    """Yield the problems of devices and sources, worst first."""
+    """Yield the troubles of devices and sources, in the order in which users should look at them."""
     verdict = judge(snapshot) if verdict is None else verdict
     device_troubles = sorted(_device_troubles(snapshot, verdict), key=lambda item: item[0].rank)
     yield from (trouble for finding, trouble in device_troubles if finding.severity is Severity.BAD)
@@ -222,7 +222,7 @@ def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Tro
 
 
 def _device_troubles(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Finding, Trouble]]:
-    """Group the devices by bad condition or warning, and yield a trouble for each group."""
+    """Group the devices by bad condition or warning. Yield a finding and a trouble for each group."""
     groups: dict[tuple[int, str], list[tuple[MergedDevice, Finding]]] = {}
     for device in snapshot.devices:
         for finding in verdict[device.id]:
@@ -310,7 +310,7 @@ class Figures:
 
     whole_count: int
     up_count: int
-    values: tuple[tuple[float, ...], ...]  # for each row of _FIGURES, the numbers of the devices
+    values: tuple[tuple[float, ...], ...]  # for each row of _FIGURES, the readings of all devices
 
 
 def node_figures(all_rows: Iterable[DeviceRow]) -> Figures:

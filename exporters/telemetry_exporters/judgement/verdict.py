@@ -138,7 +138,7 @@ Verdict = Mapping[str, tuple[Finding, ...]]
 
 
 def judge(snapshot: Snapshot) -> Verdict:
-    """Return the findings by device id, worst first."""
+    """Return a mapping from device ids to findings. The findings of each device are in order, the worst first."""
     verdict = {}
     conditions_by_positions: dict[int, tuple[tuple[int, Condition], ...]] = {}
     for view in device_views(snapshot, _READ_METRICS):

@@ -20,7 +20,7 @@ from telemetry_grafana.dashboards.panels import (
 )
 from telemetry_grafana.dashboards.query import card_queries, not_reported_query, query
 
-# Most sources read traffic every minute and errors every five minutes.
+# Grafana averages rates over four steps: eight readings of traffic (every minute), four of errors (every 5 minutes).
 _TRAFFIC_STEP, _ERRORS_STEP = "2m", "5m"
 
 _LINKS = (
@@ -284,7 +284,7 @@ CARD = Page(
             states_panel(
                 "Events",
                 shared.EVENTS_TEXT,
-                shared.EVENT_WORDS,
+                shared.EVENT_STATES,
                 query("accelerator_event_open{$cards}", "{{device}} {{code}}"),
                 query(
                     "0 * accelerator_up{$cards} unless on (cluster, job, instance, id) accelerator_event_open{$cards}",

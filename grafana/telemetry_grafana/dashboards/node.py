@@ -173,7 +173,7 @@ NODE = Page(
             states_panel(
                 "Events",
                 shared.EVENTS_TEXT,
-                shared.EVENT_WORDS,
+                shared.EVENT_STATES,
                 node_query("accelerator_event_open{$cards}", "{{code}}"),
                 node_query(
                     "0 * accelerator_up{$cards} unless on (cluster, job, instance, id) accelerator_event_open{$cards}",

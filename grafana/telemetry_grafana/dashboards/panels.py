@@ -31,7 +31,7 @@ GREEN, YELLOW, RED, BLUE = "green", "yellow", "red", "blue"
 _NEUTRAL, GREY = "text", "#6b7078"
 _Builder = Any  # the SDK's builders have no useful common type
 Steps = Sequence[tuple[float | None, str]]
-Words = Mapping[str, tuple[str, str]]
+States = Mapping[str, tuple[str, str]]  # maps each value to (text, colour)
 
 
 def rising(yellow: float, red: float | None = None) -> Steps:
@@ -152,9 +152,9 @@ def number_panel(
     return Panel(_with_settings(panel, title, description, unit, (_instant_query(promql),)), 3, 4)
 
 
-def word_panel(title: str, description: str, words: Words, promql: str) -> Panel:
+def word_panel(title: str, description: str, states: States, promql: str) -> Panel:
     """Return a panel that shows one number as a word."""
-    panel = _stat_panel().mappings([_value_mapping(words), _missing_mapping()])
+    panel = _stat_panel().mappings([_value_mapping(states), _missing_mapping()])
     return Panel(_with_settings(panel, title, description, "short", (_instant_query(promql),)), 3, 4)
 
 
@@ -223,11 +223,11 @@ def heatmap_panel(title: str, description: str, unit: str, series: Query) -> Pan
     return Panel(_with_settings(panel, title, description, unit, (series,)), 24, 15)
 
 
-def states_panel(title: str, description: str, words: Words, *queries: Query) -> Panel:
+def states_panel(title: str, description: str, states: States, *queries: Query) -> Panel:
     """Return a panel with the state of each series over time."""
     panel = (
         statetimeline.Panel()
-        .mappings([_value_mapping(words), _missing_mapping(GREY)])
+        .mappings([_value_mapping(states), _missing_mapping(GREY)])
         .thresholds(_thresholds(((None, GREY),)))
         .show_value(common.VisibilityMode.NEVER)
         .merge_values(True)
@@ -285,8 +285,8 @@ def _overrides(properties: Mapping[str, object]) -> list[DynamicConfigValue]:
     return [DynamicConfigValue(name, value) for name, value in properties.items()]
 
 
-def _value_mapping(words: Words) -> dashboard.ValueMapping:
-    results = {value: dashboard.ValueMappingResult(text, color) for value, (text, color) in words.items()}
+def _value_mapping(states: States) -> dashboard.ValueMapping:
+    results = {value: dashboard.ValueMappingResult(text, color) for value, (text, color) in states.items()}
     return dashboard.ValueMap(options=results)
 
 
@@ -317,7 +317,7 @@ class Column:
     promql: str
     unit: str = "short"
     steps: Steps = ()
-    words: Words = field(default_factory=dict)
+    states: States = field(default_factory=dict)
     decimals: int = 0
 
 
@@ -364,7 +364,7 @@ def _value_names(columns: Sequence[Column]) -> dict[str, str]:
 
 
 def _column_settings(column: Column) -> dict[str, object]:
-    mappings = [_value_mapping(column.words)] if column.words else []
+    mappings = [_value_mapping(column.states)] if column.states else []
     properties: dict[str, object] = {
         "unit": column.unit,
         "decimals": column.decimals,
@@ -373,7 +373,7 @@ def _column_settings(column: Column) -> dict[str, object]:
     }
     if column.steps:
         properties["thresholds"] = _threshold_settings(column.steps)
-    if column.steps or column.words:
+    if column.steps or column.states:
         properties["custom.cellOptions"] = {"type": common.TableCellDisplayMode.COLOR_TEXT.value}
     return properties
 

@@ -10,8 +10,8 @@ from telemetry_grafana.dashboards.panels import (
     YELLOW,
     Column,
     Figure,
+    States,
     Steps,
-    Words,
     card_table,
     number_panel,
     rising,
@@ -24,7 +24,7 @@ HEAT_STEPS: Steps = rising(80, 95)
 # Colours for the headroom, which is the difference between a card's limit and its temperature.
 _HEADROOM_STEPS: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
 # Heat and the power brake cause state 1, usual reasons cause state 2.
-THROTTLE_STATES: Words = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes (normal at full load)", GREY)}
+THROTTLE_STATES: States = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes (normal at full load)", GREY)}
 # Excludes the power limit, which is a normal reason at full load.
 THROTTLING = 'reason=~"{}|{}"'.format(pattern("heat_reasons"), pattern("brake_reasons"))
 STATES_TEXT = (
@@ -37,7 +37,7 @@ _REMOVED_PARTITIONS = (
     ' label_replace(accelerator_up, "parent", "$$1", "id", "(.*)"))'
 )
 # The most urgent state comes first. -1 means that a card had series within the last hour, but has none now.
-CARD_STATES: Words = {
+CARD_STATES: States = {
     "-1": ("not watched", YELLOW),
     "0": ("lost", RED),
     "0.25": ("failing", RED),
@@ -129,7 +129,7 @@ EVENTS_TEXT = (
     "Open events by code (NVIDIA: Xid). An event stays open until the card is reset, its driver is reloaded, or the node is "
     "rebooted. Only some drivers report events."
 )
-EVENT_WORDS: Words = {"0": ("none", GREEN), "1": ("open", YELLOW)}
+EVENT_STATES: States = {"0": ("none", GREEN), "1": ("open", YELLOW)}
 _ALERT_LABELS = f"{NODE}, vendor, device, alertname"
 _FIRING = 'ALERTS{$alerted,alertstate="firing"}'
 # Severities as numbers, for sorting.
@@ -152,7 +152,7 @@ ALL_CARDS = card_table(
     "lost. Click on a device to open its dashboard.",
     CARD_LABELS,
     (
-        Column("state", CARD_STATE, words=CARD_STATES),
+        Column("state", CARD_STATE, states=CARD_STATES),
         Column("temperature", current_value("accelerator:temperature_celsius"), "celsius", HEAT_STEPS),
         Column("headroom", current_value("accelerator:temperature_margin_celsius"), "celsius", _HEADROOM_STEPS),
         Column("power", current_value("accelerator_power_watts"), "suffix: W"),
@@ -169,7 +169,7 @@ FIRING_ALERTS = card_table(
     "are in Grafana's own list.",
     ("alertname", "instance", "vendor", "device"),
     (
-        Column("severity", _SEVERITY, words={"0": ("critical", RED), "1": ("warning", YELLOW), "2": ("info", GREEN)}),
+        Column("severity", _SEVERITY, states={"0": ("critical", RED), "1": ("warning", YELLOW), "2": ("info", GREEN)}),
         Column(
             "since",
             f"1000 * min by ({_ALERT_LABELS}) (ALERTS_FOR_STATE{{$alerted}} and ignoring (alertstate) {_FIRING})",

@@ -47,7 +47,7 @@ PRESENCE = AlertGroup(
         critical(
             name="AcceleratorFlapping",
             condition=f"accelerator:up:flapping and last_over_time(accelerator_up[5m]) {_UNLESS_RECENT_PARTITION}",
-            counted_over_seconds=1800,  # a card that stays lost for longer no longer flaps
+            counted_over_seconds=1800,  # a card that is lost for more than 1,800 s has stopped flapping
             summary="{vendor} {device} ({model}) on {instance} is lost and comes back repeatedly",
             meaning="Within an hour, the card was lost and returned three times, or it was missing for more than a tenth of the hour and was lost again. AcceleratorLost does not fire meanwhile. The alert ends half an hour after the last change.",
             check="Look at the history of `accelerator_up` (Card dashboard), `dmesg` (PCIe AER, NVIDIA: Xid 79), and power and temperature before each loss.",

@@ -10,7 +10,7 @@ from telemetry_grafana.rules.recording_tokens import TOKEN_ENERGY
 from telemetry_grafana.rules.rule import INTERVAL, Recording, RecordingGroup, with_thresholds
 from telemetry_parsers.metrics import OTHER_SENSORS, OWNER_LABELS
 
-# `telemetry top` and the page use the same sensors.
+# `telemetry top` and the daemon's web page use the same sensors.
 _CORE_SENSORS = f'sensor!~"{prefix_pattern(OTHER_SENSORS)}"'
 _UTILIZATION = "accelerator:utilization_ratio:rate5m"
 OWNED_UTILIZATION = "accelerator:owned_utilization_ratio:rate5m"

@@ -64,14 +64,14 @@ def _comes_from_input(metric: str, value: float, tokens: frozenset[str]) -> bool
     return _is_in_input(value, tokens) or (metric in _QUOTIENT_METRICS and _is_quotient(value, tokens))
 
 
-def _tokens_of_capture(capture: Capture) -> frozenset[str]:
+def _capture_tokens(capture: Capture) -> frozenset[str]:
     tokens: set[str] = set()
     for output in capture.outputs:
         for text in {output.text, plain(output.text), output.stderr}:
             tokens.update(_number_tokens(text))
         for value in _simple_values(output.data):
             if isinstance(value, str):
-                tokens.update(_tokens_of_value(value))
+                tokens.update(_value_tokens(value))
             elif isinstance(value, int | float) and abs(value) < 1e300:
                 tokens.add(_canonical_number(abs(value)))
     return frozenset(tokens)
@@ -99,7 +99,7 @@ def _number_tokens(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=8192)  # the damaged forms of a capture share most of their values
-def _tokens_of_value(value: str) -> frozenset[str]:
+def _value_tokens(value: str) -> frozenset[str]:
     return _number_tokens(value) | {_canonical_number(number) for number in _numbers_in_base64(value)}
 
 
@@ -116,7 +116,7 @@ def _simple_values(data: Plain) -> Iterator[Plain]:
 
 
 def _numbers_in_base64(text: str) -> Iterator[float]:
-    """Yield each little-endian integer that the text may contain if it is base64."""
+    """Yield the little-endian integers at all positions of base64 content. Yield nothing for other text."""
     try:
         content = base64.b64decode(text, validate=True)
     except ValueError:  # not base64
@@ -253,7 +253,7 @@ def _check_other_parts(report: Report) -> Iterator[str]:
 
 
 def _check_origins(metrics: Mapping[str, Metric], capture: Capture, report: Report) -> Iterator[str]:
-    tokens = _tokens_of_capture(capture)
+    tokens = _capture_tokens(capture)
     for reading in report.readings:
         if not isinstance(reading.value, Absent) and reading.metric in metrics:
             yield from (

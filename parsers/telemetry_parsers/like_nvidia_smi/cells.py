@@ -119,7 +119,7 @@ class CellReader:
         """Return the values of a truncated cell. The last word is ignored, because it may be incomplete."""
         complete_text = text[: max(text.rfind(separator) for separator in " \t()") + 1]
         for column_count in range(len(self.columns), 0, -1):
-            pairs = _reader_of_columns(self.columns[:column_count]).read(complete_text)
+            pairs = _create_reader(self.columns[:column_count]).read(complete_text)
             last_column = self.columns[column_count - 1]
             if pairs is not None:
                 return pairs[: len(pairs) - len(last_column.targets)] if last_column.pattern == NAME else pairs
@@ -128,10 +128,10 @@ class CellReader:
 
 def cell_reader(headings: Sequence[str], columns: Mapping[str, Column]) -> CellReader:
     """Return a reader for cells below these headings."""
-    return _reader_of_columns(tuple(columns.get(heading, _UNKNOWN_COLUMN) for heading in headings))
+    return _create_reader(tuple(columns.get(heading, _UNKNOWN_COLUMN) for heading in headings))
 
 
-def _reader_of_columns(columns: tuple[Column, ...]) -> CellReader:
+def _create_reader(columns: tuple[Column, ...]) -> CellReader:
     pattern = _BLANKS.join(column.pattern for column in columns)
     group_counts = tuple(re.compile(column.pattern).groups for column in columns)
     return CellReader(columns, re.compile(rf"{_OPTIONAL_BLANKS}{pattern}{_OPTIONAL_BLANKS}\Z"), group_counts)

@@ -224,14 +224,14 @@ class _DeviceUse:
             entry_id: entry for entry_id, entry in entries_by_id.items() if claimants and entry_id not in claimant_ids
         }
         has_unknown_owners = any(registry.entry_of(process.pid) is None for process in processes)
-        other_user_ids = [] if has_unknown_owners else _entry_ids_of_other_users(other_entries, claimants)
+        other_user_entry_ids = [] if has_unknown_owners else _entry_ids_of_other_users(other_entries, claimants)
         return cls(
             tuple((entry, tuple(processes_by_entry.get(id(entry), ()))) for entry in owners),
             bool(claimants),
             has_process_list(device),
             has_unknown_owners,
             _total_usage(other_entries, processes_by_entry).memory_bytes if claimants else None,
-            (_total_usage(other_user_ids, processes_by_entry),) if other_user_ids else (),
+            (_total_usage(other_user_entry_ids, processes_by_entry),) if other_user_entry_ids else (),
         )
 
     @property

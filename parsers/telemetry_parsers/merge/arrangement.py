@@ -12,7 +12,7 @@ from telemetry_parsers.merge import identity, joining, numbering, precedence, pr
 from telemetry_parsers.merge.identity import NamedDevice
 from telemetry_parsers.merge.joining import sightings
 from telemetry_parsers.merge.merge_state import MergeState
-from telemetry_parsers.merge.precedence import NO_POSITION, REPORT, Choice, Pins
+from telemetry_parsers.merge.precedence import NO_POSITION, REPORT_INDEX, Choice, Pins
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.merge.report_columns import FreshReports
 from telemetry_parsers.metrics import BY_KEY
@@ -131,11 +131,11 @@ class _ShapeCache:
         self, chosen: Mapping[ReadingKey, Choice], fresh: FreshReports, report_indices: Iterable[int]
     ) -> ReadingPositions:
         """Return the positions of the chosen readings."""
-        keys, origins = tuple(chosen), tuple(choice[REPORT] for choice in chosen.values())
+        keys, origins = tuple(chosen), tuple(choice[REPORT_INDEX] for choice in chosen.values())
         shape = self._shapes.setdefault((keys, origins), Shape(keys, origins))
         positions = [
             position if position == NO_POSITION else fresh.offsets[report_index] + position
-            for *_, report_index, position in chosen.values()
+            for _value_rank, _form_rank, _report_rank, report_index, position in chosen.values()
         ]
         return ReadingPositions(shape, _create_values_getter(positions), frozenset(report_indices))
 

@@ -26,7 +26,7 @@ class DeviceNames:
         self._assumed_minors = _assumed_minor_numbers(device for device in devices if device.parent is None)
 
     def find(self, claim: Claim) -> MergedDevice | None:
-        """Return the device that a claim names unambiguously, or None."""
+        """Return the device that the first unambiguous name of the claim identifies, or None if no name is unambiguous."""
         for name in claim.names:
             devices = self._matching_devices(name)
             if len(devices) == 1:

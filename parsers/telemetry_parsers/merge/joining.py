@@ -102,7 +102,7 @@ class _OtherReport:
         return self._finder.find(combined, by_index=self._has_same_indices)
 
     def parent_in_list(self, position: int) -> int | None:
-        """Return the position of the device's parent in the newest list, or None."""
+        """Return the position of the device's parent in the newest list, or None if it has no parent there."""
         parent = self.report.report.devices[position].parent
         if parent is None:
             return None

@@ -60,7 +60,7 @@ class MergedNode:
         """Return the shape of the host's readings, and of each listed device's readings."""
         return (
             self.host.shape,
-            *(arranged.readings.shape for arranged in self.arrangement.devices if isinstance(arranged, ArrangedDevice)),
+            *(entry.readings.shape for entry in self.arrangement.devices if isinstance(entry, ArrangedDevice)),
         )
 
 
@@ -90,15 +90,15 @@ def _with_values(
     old_devices: Sequence[MergedDevice | None] = previous.devices if previous else (None,) * len(arrangement.devices)
     new_reports = _new_reports(fresh, previous)
     devices = []
-    for arranged, old_device in zip(arrangement.devices, old_devices, strict=True):
-        if isinstance(arranged, MergedDevice):
-            devices.append(arranged)
-        elif old_device is not None and new_reports.isdisjoint(arranged.readings.report_indices):
+    for entry, old_device in zip(arrangement.devices, old_devices, strict=True):
+        if isinstance(entry, MergedDevice):
+            devices.append(entry)
+        elif old_device is not None and new_reports.isdisjoint(entry.readings.report_indices):
             devices.append(old_device)
         else:
-            processes = _processes_of(arranged, fresh)
-            readings = _create_readings(arranged.readings, row, origins)
-            devices.append(replace(arranged.device, readings=readings, processes=processes))
+            processes = _processes_of(entry, fresh)
+            readings = _create_readings(entry.readings, row, origins)
+            devices.append(replace(entry.device, readings=readings, processes=processes))
     return MergedNode(
         devices=tuple(devices),
         host=_create_readings(arrangement.host, row, origins),
@@ -123,9 +123,10 @@ def _create_readings(positions: ReadingPositions, row: Sequence[Value | None], o
     return Readings(positions.shape, positions.select_values(row), origins)
 
 
-def _processes_of(arranged: ArrangedDevice, fresh: FreshReports) -> tuple[Process, ...]:
-    for report_index, device_position in arranged.report_positions:
-        all_processes = fresh.reports[report_index].report.report.processes
+def _processes_of(arranged_device: ArrangedDevice, fresh: FreshReports) -> tuple[Process, ...]:
+    for report_index, device_position in arranged_device.report_positions:
+        source_report = fresh.reports[report_index].report
+        all_processes = source_report.report.processes
         if processes := tuple(process for process in all_processes if process.device == device_position):
             return processes
     return ()
@@ -134,12 +135,12 @@ def _processes_of(arranged: ArrangedDevice, fresh: FreshReports) -> tuple[Proces
 def _with_poll_counts(state: MergeState, arrangement: Arrangement, fresh: FreshReports) -> MergeState:
     remembered_ids = {identity.id for identity in state.identities}
     list_history = {key: history for key, history in state.list_history.items() if key in remembered_ids}
-    for arranged in arrangement.devices:
-        if isinstance(arranged, ArrangedDevice):
-            polls, newest_time = list_history.get(arranged.device.id, (arranged.polls, -math.inf))
-            list_time = max((fresh.reports[index].report.taken for index in arranged.list_indices), default=newest_time)
+    for entry in arrangement.devices:
+        if isinstance(entry, ArrangedDevice):
+            polls, newest_time = list_history.get(entry.device.id, (entry.polls, -math.inf))
+            list_time = max((fresh.reports[index].report.taken for index in entry.list_indices), default=newest_time)
             polls += list_time > newest_time
-            list_history[arranged.device.id] = (polls, max(list_time, newest_time))
+            list_history[entry.device.id] = (polls, max(list_time, newest_time))
     rounded_polls = {key: 1 << (polls.bit_length() - 1) for key, (polls, _) in list_history.items() if polls}
     if all(identity.polls == rounded_polls.get(identity.id, identity.polls) for identity in state.identities):
         return replace(state, list_history=list_history)

@@ -55,7 +55,7 @@ def check_new_devices(
         witnesses = frozenset(sorted(new_witnesses | previous.get(key, frozenset()))[:REQUIRED_WITNESSES])
         new_devices.witnesses[key] = witnesses
         if len(witnesses) < REQUIRED_WITNESSES:
-            occupant_group = _group_of_occupant(group, occupant)
+            occupant_group = _to_occupant_group(group, occupant)
             new_devices.unconfirmed[id(group)] = UnconfirmedDevice(occupant_group, occupant, _problem(group, occupant))
             known_devices.remove(occupant)
     return new_devices
@@ -95,14 +95,14 @@ def _contradicts(device: Device, occupant: Identity) -> bool:
     return bool(device.bus_id and occupant.bus_id) and not is_same_slot(device.bus_id or "", occupant.bus_id or "")
 
 
-def _group_of_occupant(group: SightingGroup, occupant: Identity) -> SightingGroup:
+def _to_occupant_group(group: SightingGroup, occupant: Identity) -> SightingGroup:
     occupant_group = SightingGroup(group.vendor)
     for sighting in group.sightings:
-        occupant_group.add(_sighting_of_occupant(sighting, occupant))
+        occupant_group.add(_to_occupant_sighting(sighting, occupant))
     return occupant_group
 
 
-def _sighting_of_occupant(sighting: Sighting, occupant: Identity) -> Sighting:
+def _to_occupant_sighting(sighting: Sighting, occupant: Identity) -> Sighting:
     """Turn a sighting of a new device into a sighting of the occupant."""
     occurrences = tuple(
         (source_report, position)

@@ -99,10 +99,10 @@ def combine_learnt(learnt: Learnt, newly_learnt: Learnt) -> Learnt:
 def _without_changed_spaces(listed: _ListedIndices, reports: Iterable[SourceReport], learnt: Learnt) -> Learnt:
     """Return `learnt` with an empty mapping for each index space whose listed indices changed."""
     changed = {space for (_, space), indices in listed.items() if space in learnt and indices != learnt[space].keys()}
-    return {**learnt, **{space: {} for space in (*changed, *_spaces_of_empty_lists(reports)) if space in learnt}}
+    return {**learnt, **{space: {} for space in (*changed, *_index_spaces_without_devices(reports)) if space in learnt}}
 
 
-def _spaces_of_empty_lists(reports: Iterable[SourceReport]) -> Iterator[_IndexSpace]:
+def _index_spaces_without_devices(reports: Iterable[SourceReport]) -> Iterator[_IndexSpace]:
     for source_report in newest_lists(reports).values():
         if not source_report.report.devices:
             yield source_report.vendor, source_report.report.index_space or source_report.source

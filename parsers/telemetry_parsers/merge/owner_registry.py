@@ -77,7 +77,7 @@ class OwnerEntry:
 
     @property
     def earliest_start(self) -> float | None:
-        """Return the owner's earliest reported start, or None."""
+        """Return the owner's earliest reported start, or None if no source reports a start."""
         starts = [source_claim.claim.started for source_claim in self.claims]
         return min((start for start in starts if start is not None), default=None)
 

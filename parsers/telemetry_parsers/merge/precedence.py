@@ -23,7 +23,7 @@ _TOTAL_LABEL = "all"
 
 # A candidate for a reading: (value rank, form rank, report rank, report index, position). The smallest tuple is chosen.
 Choice = tuple[int, int, int, int, int]
-REPORT, POSITION = 3, 4  # indices in a Choice
+REPORT_INDEX, POSITION = 3, 4  # indices in a Choice
 # The position of a metric that no source reports. The last value of `FreshReports.row()` is `NOT_REPORTED`.
 NO_POSITION = -1
 # Maps the (device id, metric, label) of each counter to the counter's source.
@@ -78,9 +78,9 @@ def _drop_totals(choices: dict[ReadingKey, Choice]) -> None:
 def _prefer_derived_ratio(choices: dict[ReadingKey, Choice], fresh: FreshReports) -> None:
     """Choose the derived memory ratio if the used and the total memory were chosen from the same report."""
     used, total = (choices.get(key) for key in RATIO_INPUTS)
-    if used is None or total is None or used[REPORT] != total[REPORT]:
+    if used is None or total is None or used[REPORT_INDEX] != total[REPORT_INDEX]:
         return
-    shape = fresh.reports[used[REPORT]].shape
+    shape = fresh.reports[used[REPORT_INDEX]].shape
     ratio_position = shape.columns.ratios.get((used[POSITION], total[POSITION]))
     if ratio_position is not None and shape.absences.get(ratio_position, Absent.IMPLAUSIBLE) is not None:
         choices[MEMORY_RATIO] = (shape.ranks[ratio_position], *used[1:-1], ratio_position)

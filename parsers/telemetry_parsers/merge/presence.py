@@ -131,7 +131,7 @@ def update(
     wall_time: float,
 ) -> Presence:
     """Compare the current lists with the remembered devices, and return the new presence."""
-    # `numbering_sources` list only indices, so their lists do not show that a device with an address is missing.
+    # `numbering_sources` report indices without addresses. A device with an address can be missing from their lists.
     listed = {device.identity.id: _listed_identity(device) for device in devices}
     previous: Mapping[str, Identity] = {identity.id: identity for identity in state.identities}
     returned = [listed[item.id] for item in state.identities if item.lost_since is not None and item.id in listed]

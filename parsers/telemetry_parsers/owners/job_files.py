@@ -23,9 +23,9 @@ _DRM_MAJOR, _RENDER_NODES = 226, range(128, 192)
 
 
 def _parse_jobs(scheduler: str, capture: Capture) -> Report:
-    refusal = reader_failure(capture)
-    if refusal is not None:
-        return refusal
+    failure = reader_failure(capture)
+    if failure is not None:
+        return failure
     output = next((output for output in capture.outputs if output.name == scheduler), None)
     if output is None or not isinstance(output.data, list):
         return failed("not_understood", scheduler, f"the list of {scheduler} jobs is missing")
@@ -83,8 +83,8 @@ def _claims_of_job(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
     sluid = _text_at(job, "sluid")
     keys = (*job_keys(scheduler, job_id), *((f"sluid:{sluid}",) if sluid else ()))
     lives = job.get("lives") if isinstance(job.get("lives"), bool) else None
-    ended = _seconds_at(job, "ended")
-    claim = Claim(owner, keys, (), "", False if ended is not None else lives, _seconds_at(job, "started"), ended)
+    ended = _unix_seconds(job, "ended")
+    claim = Claim(owner, keys, (), "", False if ended is not None else lives, _unix_seconds(job, "started"), ended)
     devices = [device_name(text, _NUMBER_KINDS[scheduler]) for text in _texts_at(job, "devices")]
     devices += [device for text in _texts_at(job, "nodes") if (device := _name_from_device_number(text)) is not None]
     if not devices:
@@ -120,7 +120,7 @@ def _texts_at(data: Mapping[str, Plain], key: str) -> list[str]:
     return [text for text in value if isinstance(text, str)][:MAX_DEVICES] if isinstance(value, list) else []
 
 
-def _seconds_at(data: Mapping[str, Plain], key: str) -> float | None:
+def _unix_seconds(data: Mapping[str, Plain], key: str) -> float | None:
     value = data.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

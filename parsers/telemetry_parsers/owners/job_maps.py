@@ -28,9 +28,9 @@ class _InvalidFileError(Exception):
 
 def parse(capture: Capture) -> Report:
     """Return a claim for each job in each file, and a problem for each malformed file."""
-    refusal = reader_failure(capture)
-    if refusal is not None:
-        return refusal
+    failure = reader_failure(capture)
+    if failure is not None:
+        return failure
     folders = [output for output in capture.outputs if _text_at(output.data, "kind") in _CLAIM_PARSERS]
     if not folders:
         return failed("not_understood", CALL, f"the capture has no folder of a job map ({', '.join(_CLAIM_PARSERS)})")

@@ -28,9 +28,9 @@ _Path = tuple[str, ...]  # (namespace, pod) or (namespace, pod, container)
 
 def parse(capture: Capture) -> Report:
     """Return the claims of all pods. For the poll `allocatable`, return only problems."""
-    refusal = reader_failure(capture)
-    if refusal is not None:
-        return refusal
+    failure = reader_failure(capture)
+    if failure is not None:
+        return failure
     for output in capture.outputs:
         parse_output = _PARSERS.get(output.name)
         if parse_output is not None:
@@ -130,7 +130,7 @@ def _claims_of_pod(pod: dict[str, Plain], node: _NodeData, problems: list[Proble
         ids = node.container_ids_by_path.get((namespace, name, container_name), [])
         keys = [f"podname:{owner.name}", *(f"container:{container_id}" for container_id in ids)]
         devices = list(_allocated_devices(container, node, problems))
-        # A process of which only the pod is known belongs to a container with devices, or to the pod's only container.
+        # If only the pod of a process is known, it is attributed to a container with devices or to the only container.
         if devices or len(containers) == 1:
             keys += [f"pod:{uid}" for uid in living_uids or uids]
         for allocated in devices or [device_ids.AllocatedDevice(())]:

@@ -84,9 +84,9 @@ _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", 
 
 def parse(capture: Capture) -> Report:
     """Return a task for each process."""
-    refusal = reader_failure(capture)
-    if refusal is not None:
-        return refusal
+    failure = reader_failure(capture)
+    if failure is not None:
+        return failure
     problems: list[Problem] = []
     tasks = []
     lists = [output for output in capture.outputs if output.name == _LIST_OUTPUT]

@@ -1,8 +1,8 @@
 """Parses printed texts into reports. Every parser of texts has these parts:
 
 1. A `Tool` (tool.py) declares a vendor's tool as data: its name, the shapes of its output, and its errors.
-   `parse(capture, tool)` (frame.py) finds the shape of each output, parses the text with this shape, and reports errors,
-   output of other tools and unknown text.
+   `parse(capture, tool)` (tool_parser.py) finds the shape of each output, parses the text with this shape, and reports
+   errors, output of other tools and unknown text.
 2. A `Shape` reads a `ToolText` into a `Draft` (draft.py): devices by their keys, the first number of each reading,
    identities, facts, processes, events, problems and unknown names. The draft then returns the report.
 3. A `Target` (targets.py) is the destination of a printed text. The catalogue determines how a number is parsed.

@@ -125,7 +125,7 @@ class Draft:
         self._devices[position] = replace(device, facts=tuple({**added, **dict(device.facts)}.items()))
 
     def store(self, position: int, targets: Iterable[Target], text: str, where: str, unit: str = "") -> None:
-        """Parse a text for each target, and store the results. `unit` is the unit in the text's key or heading."""
+        """Parse `text` separately for each target, and store the results. `unit` is the unit in its key or heading."""
         for target in targets:
             if target.kind == "metric":
                 value = self.value_in(target, text, unit)

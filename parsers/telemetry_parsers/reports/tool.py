@@ -39,15 +39,15 @@ class ToolText:
         return [*lines(self.output.text), *lines(self.output.stderr, "stderr")]
 
 
-# A function that reads a text into the draft. It returns False if the text has another shape.
+# A function that reads a text into the draft. It returns False if the text does not have the reader's shape.
 Reader = Callable[[ToolText, Draft], bool]
-# A function that returns a replacement for a report without devices.
-Empty = Callable[[Report, ToolText, "Tool"], Report]
-# A function that explains output without a known shape in a report, or returns None for unknown output.
-Refusal = Callable[[Output, Sequence[Line]], Report | None]
+# A function that returns the final report for a text in which no device is listed.
+NoDevicesHandler = Callable[[Report, ToolText, "Tool"], Report]
+# A function that reports on output in which no shape fits. It returns None if it does not recognise the output, either.
+Fallback = Callable[[Output, Sequence[Line]], Report | None]
 
 
-def _must_list_devices(report: Report, text: ToolText, tool: Tool) -> Report:
+def _report_missing_devices(report: Report, text: ToolText, tool: Tool) -> Report:
     """Return the printed error, a failure if there are problems, or the outcome `no_devices`."""
     error = error_report(text.all_lines, text.output.status, tool.errors)
     if error is not None:
@@ -58,8 +58,8 @@ def _must_list_devices(report: Report, text: ToolText, tool: Tool) -> Report:
     return Report("no_devices", problems=(Problem("text", f"{tool.name} lists no device"),), facts=report.facts)
 
 
-def must_be_complete(report: Report, text: ToolText, _tool: Tool) -> Report:
-    """Return the outcome `no_devices`, or a failure if the list is truncated although the tool reports success."""
+def report_no_devices(report: Report, text: ToolText, _tool: Tool) -> Report:
+    """Return the outcome `no_devices`, or a failure if the list is cut off although the exit status is 0."""
     if report.is_cut and not text.output.status:
         return Report("failed", "not_understood", problems=report.problems, facts=report.facts)
     return replace(report, outcome="no_devices")
@@ -67,7 +67,7 @@ def must_be_complete(report: Report, text: ToolText, _tool: Tool) -> Report:
 
 def accept_no_devices(report: Report, text: ToolText, tool: Tool) -> Report:
     """Accept an empty list, such as a list of processes, unless an error was printed."""
-    checked_report = _must_list_devices(report, text, tool)
+    checked_report = _report_missing_devices(report, text, tool)
     return Report(facts=report.facts) if checked_report.outcome == "no_devices" else checked_report
 
 
@@ -78,18 +78,18 @@ def always_accept(report: Report, _text: ToolText, _tool: Tool) -> Report:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One format of a tool's output. If the output lists no device, `empty` determines the report."""
+    """One format of a tool's output. If the output lists no device, `if_empty` determines the report."""
 
     read: Reader
     form: Form = "text"
-    empty: Empty = _must_list_devices
+    if_empty: NoDevicesHandler = _report_missing_devices
     tables: tuple[object, ...] = ()
 
 
 def of_lines(
     is_mark: Callable[[Line], object],
     read: Callable[[Sequence[Line], Draft], None],
-    empty: Empty = _must_list_devices,
+    if_empty: NoDevicesHandler = _report_missing_devices,
     tables: tuple[object, ...] = (),
 ) -> Shape:
     """Return a shape for texts with a line for which `is_mark` is true."""
@@ -100,7 +100,7 @@ def of_lines(
             read(text.lines, draft)
         return has_shape
 
-    return Shape(read_if_matching, "text", empty, tables)
+    return Shape(read_if_matching, "text", if_empty, tables)
 
 
 def shape(
@@ -144,10 +144,10 @@ class Tool:
     per_device: DeviceTool | None = None  # for a tool that reports one device per call
     # If true, texts with the marks of another tool are rejected first, because this tool's shapes may fit them.
     checks_marks_first: bool = True
-    refusals: tuple[Refusal, ...] = ()  # tried before `errors` if no shape fits
-    late_refusals: tuple[Refusal, ...] = ()  # tried after `errors`
+    fallbacks: tuple[Fallback, ...] = ()  # tried before `errors` if no shape fits
+    late_fallbacks: tuple[Fallback, ...] = ()  # tried after `errors`
     is_complaint: Callable[[str], bool] = _accept_any_line  # selects lines of stderr that are shown to the operator
-    finish: Callable[[Report, Output], Report] = _unchanged  # changes the finished report on an output
+    finish: Callable[[Report, Output], Report] = _unchanged  # returns the final version of a report
 
     def create_draft(self) -> Draft:
         """Return an empty draft of a report on this tool's output."""

@@ -96,7 +96,7 @@ def mentions_vendor(vendor: str, text: str) -> bool:
 
 
 def vendor_of(texts: Mapping[str, str]) -> str | None:
-    """Return the vendor that a card's printed names or PCI device id identify, or None."""
+    """Return the vendor that a card's printed names or PCI device id identify, or None if unknown."""
     names = " ".join(texts.get(name, "") for name in (*keys.IDENTITY["vendor"], *keys.IDENTITY["series"])).lower()
     vendors = (vendor for name, vendor in _VENDOR_BY_NAME.items() if name in names)
     return next(vendors, "hygon" if (_identity_text(texts, "chip") or "").lower() in _HYGON_CHIPS else None)

@@ -35,7 +35,7 @@ _MAX_LINE_LENGTH = 400
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """The pattern of a column's cells, and the key of their texts. A column with an empty key is not read."""
+    """A column: the key for its cells, and the pattern that they match. A column with an empty key is not read."""
 
     key: str
     cell_pattern: re.Pattern[str]

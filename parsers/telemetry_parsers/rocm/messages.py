@@ -19,10 +19,10 @@ _NOTICES = (
     "using lib from",
     ". trying /opt/rocm",
 )
-# The card sleeps, so the zeros in its row are not readings.
+# Printed if a sensor's file is empty because the card sleeps. The zeros in the card's row are not readings.
 _EMPTY_FILE_ERRORS = ("expected integer value from monitor",)
 _UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable", "not been implemented")
-# Messages about a suspended card, which has no readings.
+# Messages that explain why a card does not answer: it is suspended.
 _SLEEP_MESSAGES = ("low-power state", "data is inaccessible")
 # Headings and expected messages. They are problems only if rocm-smi marks them as errors.
 _HARMLESS = (

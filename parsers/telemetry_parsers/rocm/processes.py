@@ -46,7 +46,7 @@ class AmdProcessList:
     open_title: Line | None = None
 
 
-def amd_list_in(lines: Sequence[Line]) -> AmdProcessList | None:
+def find_amd_list(lines: Sequence[Line]) -> AmdProcessList | None:
     """Return rocm-smi's list of processes and their cards, or None if the text has no such list."""
     amd_list = AmdProcessList()
     process: _ProcessCards | None = None
@@ -99,7 +99,7 @@ def _read_name_row(row: re.Match[str], amd_list: AmdProcessList) -> None:
 
 def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
     """Add the processes that rocm-smi lists to the draft. Return False if the text has no list."""
-    amd_list = amd_list_in(lines)
+    amd_list = find_amd_list(lines)
     if amd_list is None:
         return False
     processes = amd_list.process_by_pid.values()

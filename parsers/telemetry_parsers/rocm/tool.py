@@ -9,7 +9,7 @@ from functools import partial
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Form, Output, Problem, Reason, Report
 from telemetry_parsers.reports.draft import Draft, problem_by_text
-from telemetry_parsers.reports.tool import Refusal, Shape, Tool, ToolText, always_accept, must_be_complete
+from telemetry_parsers.reports.tool import Fallback, Shape, Tool, ToolText, always_accept, report_no_devices
 from telemetry_parsers.rocm import messages, processes
 from telemetry_parsers.rocm.broken_json import read_broken_json
 from telemetry_parsers.rocm.cards import mentions_vendor, read_cards, texts_of, vendor_of
@@ -111,12 +111,12 @@ def tool_of(variant: ToolVariant) -> Tool:
         name=variant.name,
         vendor=variant.vendor,
         shapes=(
-            _shape_of_other_tool(variant),
+            _other_tool_shape(variant),
             _listing_shape(variant, lambda text: read_broken_json(text.joined), "json"),
             _listing_shape(variant, lambda text: read_csv(text.lines), "json"),
             _listing_shape(variant, lambda text: _read_tables(text.lines, variant.default_sensor), "text"),
-            Shape(_read_processes, empty=always_accept),
-            Shape(_read_versions, empty=always_accept),
+            Shape(_read_processes, if_empty=always_accept),
+            Shape(_read_versions, if_empty=always_accept),
         ),
         no_output=variant.no_output,
         errors=messages.ERRORS,
@@ -125,8 +125,8 @@ def tool_of(variant: ToolVariant) -> Tool:
         quiet_statuses=messages.QUIET_STATUSES,
         checks_marks_first=False,
         # These checks precede the search for other tools' words, because rocm-smi prints some of Hygon's error lines.
-        refusals=(_refusal_of_other_tool(variant), _report_on_error),
-        late_refusals=(partial(_report_without_readings, tool=variant.name),),
+        fallbacks=(_other_tool_fallback(variant), _report_on_error),
+        late_fallbacks=(partial(_report_without_readings, tool=variant.name),),
         is_complaint=messages.is_complaint,
         finish=_add_sleep_messages,
     )
@@ -147,25 +147,25 @@ def _listing_shape(variant: ToolVariant, parse_listing: Callable[[ToolText], Lis
             processes.read_amd_list(text.lines, draft)
         return listing is not None
 
-    def report_without_cards(report: Report, text: ToolText, tool: Tool) -> Report:
+    def report_no_cards(report: Report, text: ToolText, tool: Tool) -> Report:
         listing = parse_listing(text)
-        if (listing is not None and listing.system) or processes.amd_list_in(text.lines) is not None:
+        if (listing is not None and listing.system) or processes.find_amd_list(text.lines) is not None:
             return replace(report, outcome="ok")
         problem = Problem("text", "the list of devices is empty")
-        checked_report = must_be_complete(replace(report, problems=capped([*report.problems, problem])), text, tool)
+        checked_report = report_no_devices(replace(report, problems=capped([*report.problems, problem])), text, tool)
         return error_report(text.lines, None, messages.ERRORS) or checked_report
 
-    return Shape(read, form, report_without_cards)
+    return Shape(read, form, report_no_cards)
 
 
-def _shape_of_other_tool(variant: ToolVariant) -> Shape:
+def _other_tool_shape(variant: ToolVariant) -> Shape:
     """Return a shape that rejects the other tool's output."""
 
-    def refuse(_report: Report, _text: ToolText, _tool: Tool) -> Report:
+    def reject(_report: Report, _text: ToolText, _tool: Tool) -> Report:
         problem = Problem("text", f"this is output of {variant.other_tool}, not of {variant.name}")
         return Report("not_mine", problems=(problem,))
 
-    return Shape(lambda text, _draft: variant.is_from_other_tool(text), empty=refuse)
+    return Shape(lambda text, _draft: variant.is_from_other_tool(text), if_empty=reject)
 
 
 def _read_processes(text: ToolText, draft: Draft) -> bool:
@@ -193,15 +193,15 @@ def _first_match(pattern: re.Pattern[str], lines: Sequence[Line]) -> str | None:
     return next((match[1] for line in lines if line.ended and (match := pattern.match(line.text))), None)
 
 
-def _refusal_of_other_tool(variant: ToolVariant) -> Refusal:
-    def refuse(output: Output, printed_lines: Sequence[Line]) -> Report | None:
+def _other_tool_fallback(variant: ToolVariant) -> Fallback:
+    def reject(output: Output, printed_lines: Sequence[Line]) -> Report | None:
         if not variant.is_from_other_tool(ToolText(lines(f"{output.text}\n{output.stderr}"))):
             return None
         first_line = next(line for line in printed_lines if line.text.strip())
         text = f"this is a message of {variant.other_tool}, not of {variant.name}: {quote(first_line.text)}"
         return Report("not_mine", problems=(Problem(first_line.where, text),))
 
-    return refuse
+    return reject
 
 
 def _report_on_error(output: Output, lines: Sequence[Line]) -> Report | None:

@@ -17,7 +17,7 @@ _LOG_PREFIX = re.compile(
     r"(?:std(?:out|err) [FP] )?"
     r"|\[[\w.-]{1,64}\][ \t]|\|[ \t]"
 )
-# The beginning of a document, such as a rule, markup or a lone bracket, which cannot be a value after a key.
+# The beginning of a document, such as a horizontal line, markup or a lone bracket, which cannot be a value after a key.
 _DOCUMENT_START = re.compile(r"[ \t]*(?:[-+=]{8,}|\+-|<[?!/A-Za-z]|[{\[][ \t]*\Z)")
 _MIN_PREFIXED_LINES = 2  # a prefix of fewer lines may be a part of the output
 # Lines that a launcher prints before the output, such as `srun: job 17 queued and waiting for resources`.

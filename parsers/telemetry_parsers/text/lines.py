@@ -55,7 +55,7 @@ def quote(text: str) -> str:
 
 
 def bus_address(text: str) -> str | None:
-    """Return a PCI address as `dddd:bb:dd.f` in lower case, or None."""
+    """Return a PCI address as `dddd:bb:dd.f` in lower case, or None if the text is not a PCI address."""
     match = _BUS.match(text.strip())
     if match is None:
         return None

@@ -10,9 +10,9 @@ from telemetry_parsers.like_nvidia_smi.cells import IGNORED, column, nvidia_smi_
 from telemetry_parsers.like_nvidia_smi.lists import CardListShape, is_card_heading, read_list
 from telemetry_parsers.like_nvidia_smi.table import CardTableShape, is_table, read_table
 from telemetry_parsers.model import Command, Poll
-from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import fact, identity, metric
 from telemetry_parsers.reports.tool import Tool, shape
+from telemetry_parsers.reports.tool_parser import parser_of
 from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "cnmon"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.model import Command, Poll
-from telemetry_parsers.reports.frame import parser_of
+from telemetry_parsers.reports.tool_parser import parser_of
 from telemetry_parsers.rocm.tool import GIVES as COMMON_METRICS
 from telemetry_parsers.rocm.tool import PRIVATE_LOCKS_ENV, ToolVariant, is_from_rocm_smi, tool_of
 

@@ -10,9 +10,9 @@ from telemetry_parsers.like_nvidia_smi.lists import CardListShape, is_card_headi
 from telemetry_parsers.like_nvidia_smi.monitor import NVIDIA_SMI_FIELDS, QueryShape, query_headings, read_query
 from telemetry_parsers.like_nvidia_smi.table import CardTableShape, is_table, read_table
 from telemetry_parsers.model import Command, Poll
-from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, fact, identity, metric, only
 from telemetry_parsers.reports.tool import Tool, shape
+from telemetry_parsers.reports.tool_parser import parser_of
 from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "ixsmi"

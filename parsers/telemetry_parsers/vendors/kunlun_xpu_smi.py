@@ -12,9 +12,9 @@ from telemetry_parsers.like_nvidia_smi.lists import CardListShape, Key, is_card_
 from telemetry_parsers.like_nvidia_smi.table import CardTableShape, is_table, read_table
 from telemetry_parsers.model import Absent, Command, Poll
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, identity, metric, only
 from telemetry_parsers.reports.tool import Tool, of_lines, shape
+from telemetry_parsers.reports.tool_parser import parser_of
 from telemetry_parsers.text.answers import ErrorText, listed_twice
 from telemetry_parsers.text.lines import Line, quote
 

@@ -16,9 +16,9 @@ from telemetry_parsers.like_nvidia_smi.processes import is_process_title
 from telemetry_parsers.like_nvidia_smi.table import CardTableShape, is_table, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, health, identity, metric, only
 from telemetry_parsers.reports.tool import Shape, Tool, ToolText, shape
+from telemetry_parsers.reports.tool_parser import parser_of
 from telemetry_parsers.text.answers import ErrorText, broken_document, wrong_count
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.framed import headings_in, is_rule

@@ -157,10 +157,11 @@ def _plot_lines(
 
 def _axis_lines(past: Past, scene: Scene, parts: list[tuple[int, int]], margin: int) -> Iterator[Line]:
     """Yield the chart's time axis, and a line that marks the chosen slot."""
-    begin, end = (time_of_day(past.start + slot * past.slot_seconds) for slot in (past.slots - SLOTS, past.slots))
+    first_slot = past.slots - SLOTS  # negative if fewer slots are stored than the chart covers
+    begin, end = (time_of_day(past.start + slot * past.slot_seconds) for slot in (first_slot, past.slots))
     yield (Piece(" " * (margin + 1)), *left_and_right((Piece(begin, Style.DIM),), (Piece(end, Style.DIM),), len(parts)))
     chosen = scene.past_slot
-    positions = [index for index, (first, end) in enumerate(parts) if chosen is not None and first <= chosen < end]
+    positions = [index for index, (first, stop) in enumerate(parts) if chosen is not None and first <= chosen < stop]
     if positions:
         yield (Piece(" " * (margin + 1 + positions[0]) + "▲", Style.WARNING),)
 

@@ -16,7 +16,7 @@ from telemetry_exporters.terminal.style import Style
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.past import Past, Series
 
-# QUIET and GOOD have the same rank, so that changes of the load do not change the order of cards.
+# QUIET and GOOD have the same rank, so that changes in load do not change the order of cards.
 SEVERITY_RANKS = {Severity.BAD: 0, Severity.WARNING: 1, Severity.QUIET: 2, Severity.GOOD: 2}
 _MAX_DRAWINGS = 4096
 _DrawingCache = dict[tuple[str, str, int, Glyphs, Window], str]

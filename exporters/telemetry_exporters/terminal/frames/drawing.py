@@ -75,10 +75,10 @@ class Window:
 
 def maxima(series: Series, window: Window, width: int) -> list[float]:
     """Return the highest number in each part of the window, or NaN if at least half of the part is gaps."""
-    return [_highest_number(series.highest[max(first, 0) : max(end, 0)]) for first, end in window.parts(width)]
+    return [_highest_if_mostly_known(series.highest[max(first, 0) : max(end, 0)]) for first, end in window.parts(width)]
 
 
-def _highest_number(values: array[float]) -> float:
+def _highest_if_mostly_known(values: array[float]) -> float:
     if values and not math.isnan(sum(values)):
         return max(values)
     numbers = [value for value in values if not math.isnan(value)]

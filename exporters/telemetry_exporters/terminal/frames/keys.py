@@ -66,16 +66,16 @@ def _after_typing(state: State, key: Key | str) -> State:
 _FILTER_KEYS = frozenset({Key.BACKSPACE, Key.ENTER, Key.ESCAPE})
 
 
-def _choice_mover(step: Callable[[int], int]) -> Callable[[State, Size], State]:
-    """Return an action that moves the choice, or scrolls. `step` maps the rows of the view to the lines to move."""
+def _move_action(line_offset: Callable[[int], int]) -> Callable[[State, Size], State]:
+    """Return an action that chooses another line, or scrolls. It moves by `line_offset(height of the view)` lines."""
 
     def action(state: State, size: Size) -> State:
         current = layout(state, size)
-        lines = step(current.view_rows)
+        offset = line_offset(current.view_rows)
         if current.body.chosen is None:
-            first = min(max(current.first + lines, 0), max(0, current.body.count - current.view_rows))
+            first = min(max(current.first + offset, 0), max(0, current.body.count - current.view_rows))
             return _with_options(state, replace(state.options, scroll=first))
-        index = min(max(current.body.chosen + lines, 0), current.body.count - 1)
+        index = min(max(current.body.chosen + offset, 0), current.body.count - 1)
         with_choice = _with_choice(state, current.body.keys[index])
         first = replace(current.body, chosen=index).first_visible(current.first, current.view_rows)
         return _with_options(with_choice, replace(state.options, scroll=first))
@@ -198,12 +198,12 @@ def _toggle_pane(state: State, _: Size) -> State:
 
 
 _ACTIONS: Mapping[Key | str, Callable[[State, Size], State]] = {
-    Key.UP: _choice_mover(lambda _: -1),
-    Key.DOWN: _choice_mover(lambda _: 1),
-    Key.PAGE_UP: _choice_mover(lambda view_rows: -view_rows),
-    Key.PAGE_DOWN: _choice_mover(lambda view_rows: view_rows),
-    Key.HOME: _choice_mover(lambda _: -_ALL_LINES),
-    Key.END: _choice_mover(lambda _: _ALL_LINES),
+    Key.UP: _move_action(lambda _: -1),
+    Key.DOWN: _move_action(lambda _: 1),
+    Key.PAGE_UP: _move_action(lambda view_rows: -view_rows),
+    Key.PAGE_DOWN: _move_action(lambda view_rows: view_rows),
+    Key.HOME: _move_action(lambda _: -_ALL_LINES),
+    Key.END: _move_action(lambda _: _ALL_LINES),
     Key.LEFT: _time_mover(-1),
     Key.RIGHT: _time_mover(1),
     Key.FAR_LEFT: _time_mover(-_SLOTS_PER_MINUTE),

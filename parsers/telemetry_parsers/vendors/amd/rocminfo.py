@@ -9,9 +9,9 @@ from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Absent, Command, Device, Output, Poll, Problem, Report, Value
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import metric, parsed
-from telemetry_parsers.reports.tool import Shape, Tool, ToolText, must_be_complete
+from telemetry_parsers.reports.tool import Shape, Tool, ToolText, report_no_devices
+from telemetry_parsers.reports.tool_parser import parser_of
 from telemetry_parsers.text.answers import CUT_LINE, ErrorText, failed, not_understood
 from telemetry_parsers.text.echoes import without_prefix
 from telemetry_parsers.text.lines import Line, quote
@@ -370,11 +370,11 @@ _MEMORY = parsed("memory_total_bytes", _parse_size)
 _TOOL = Tool(
     name=TOOL,
     vendor="amd",
-    shapes=(Shape(_read_agents, empty=must_be_complete, tables=((_COMPUTE_UNITS, _CLOCK, _MEMORY),)),),
+    shapes=(Shape(_read_agents, if_empty=report_no_devices, tables=((_COMPUTE_UNITS, _CLOCK, _MEMORY),)),),
     no_output="no output",
     errors=_ERRORS,
     checks_marks_first=False,
-    late_refusals=(_report_missing_agents, _report_on_extract),
+    late_fallbacks=(_report_missing_agents, _report_on_extract),
 )
 PARSER = parser_of(
     _TOOL,

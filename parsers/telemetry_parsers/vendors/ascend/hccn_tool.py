@@ -9,9 +9,9 @@ from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Absent, Command, Poll, Problem
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import known_error_problems, parser_of
 from telemetry_parsers.reports.targets import Target, fact, metric, switch
 from telemetry_parsers.reports.tool import DeviceTool, Shape, Tool, ToolText, always_accept
+from telemetry_parsers.reports.tool_parser import known_error_problems, parser_of
 from telemetry_parsers.text.answers import CUT_LINE, ErrorText, not_a_row, value_without_key
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.framed import TableShape, is_rule, read_table
@@ -245,12 +245,12 @@ class _AnswerReader:
         if self.printed_keys == {_STATISTICS}:
             self.draft.add_problem(where, "the statistics end after their title")
         elif _STATISTICS in self.printed_keys:
-            self._add_absences()
+            self._mark_missing_counters()
         if self.has_several_devices:
             self.draft.clear_devices()
 
-    def _add_absences(self) -> None:
-        """Store an `Absent` value for each counter that the statistics do not print."""
+    def _mark_missing_counters(self) -> None:
+        """Store `NOT_REPORTED` for each counter that is missing from the printed statistics."""
         device = self.draft.device(_DEVICE_KEY)
         for counter in (_PORT_COUNTERS if self.port.number else _ROCE_COUNTERS).values():
             target = replace(counter, label=self.port.label)
@@ -305,7 +305,7 @@ def _find_missing_answer(run: Run) -> Problem | None:
 _TOOL = Tool(
     name=TOOL,
     vendor="ascend",
-    shapes=(Shape(_read_answer, empty=always_accept, tables=(COUNTERS,)),),
+    shapes=(Shape(_read_answer, if_empty=always_accept, tables=(COUNTERS,)),),
     no_output="no output: the tool prints nothing for a port without this setting",
     errors=ERRORS,
     index_space=INDEX_SPACE,

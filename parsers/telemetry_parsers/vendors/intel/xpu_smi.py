@@ -10,8 +10,8 @@ from telemetry_parsers.like_nvidia_smi.monitor import query_headings, read_query
 from telemetry_parsers.like_nvidia_smi.table import CardTableShape, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.tool import Shape, Tool, ToolText, accept_no_devices, of_lines, shape
+from telemetry_parsers.reports.tool_parser import parser_of
 from telemetry_parsers.text.answers import ErrorText, broken_document
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.lines import Line, quote
@@ -120,7 +120,7 @@ _TOOL = Tool(
             tables=(keys.DISCOVERY, keys.CONFIG, keys.CAP_RANGE, keys.STATS, keys.HEALTH),
         ),
         shape(query_headings, read_query, QUERY),
-        of_lines(rows.is_ps_heading, rows.read_ps, empty=accept_no_devices),
+        of_lines(rows.is_ps_heading, rows.read_ps, if_empty=accept_no_devices),
         of_lines(saved.is_matrix_heading, saved.read_matrix),
         of_lines(rows.csv_headings, rows.read_csv, tables=(keys.STATS, keys.DISCOVERY)),
     ),

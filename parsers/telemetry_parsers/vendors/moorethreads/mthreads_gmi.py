@@ -10,9 +10,9 @@ from telemetry_parsers.like_nvidia_smi.lists import CardListShape, is_card_headi
 from telemetry_parsers.like_nvidia_smi.table import is_table
 from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Report
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import identity
 from telemetry_parsers.reports.tool import Shape, Tool, ToolText, accept_no_devices, always_accept, of_lines, shape
+from telemetry_parsers.reports.tool_parser import parser_of
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.echoes import arguments_of
 from telemetry_parsers.text.lines import Line
@@ -101,16 +101,16 @@ _TOOL = Tool(
     vendor=keys.VENDOR,
     shapes=(
         shape(is_table, default_table.read_table, default_table.TABLE),
-        of_lines(default_table.is_process_title, default_table.read_process_table, empty=accept_no_devices),
+        of_lines(default_table.is_process_title, default_table.read_process_table, if_empty=accept_no_devices),
         of_lines(query.is_card_heading, query.read_list, tables=_QUERY_TARGETS),
         Shape(query.read_json, "json", tables=_QUERY_TARGETS),
         shape(is_card_heading, read_list, _NAMES),
-        Shape(_read_version, empty=always_accept),
+        Shape(_read_version, if_empty=always_accept),
     ),
     no_output=_NO_OUTPUT,
     errors=ERRORS,
     checks_marks_first=False,
-    refusals=(_report_on_summary,),
+    fallbacks=(_report_on_summary,),
     finish=_as_wrong_request,
 )
 _FOLDERS = ("/usr/bin", "/usr/local/bin", "/usr/local/musa/bin")

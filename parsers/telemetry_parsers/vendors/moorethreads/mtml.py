@@ -21,7 +21,7 @@ from telemetry_parsers.library_answers import (
 )
 from telemetry_parsers.model import Absent, Capture, Device, Library, Output, Plain, Poll, Report, Tier
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import report_on
+from telemetry_parsers.reports.tool_parser import report_on
 from telemetry_parsers.text.lines import quote
 
 _MHZ = 1_000_000

@@ -47,7 +47,7 @@ class _Card:
     values: list[tuple[Key, str]] = field(default_factory=list)
 
     def first_text(self, *keys: Key) -> str | None:
-        """Return the first value of `keys` that is neither blank nor a placeholder, or None."""
+        """Return the first value of `keys` that is neither blank nor a placeholder, else None."""
         texts = dict(reversed(self.values))
         return next((text for key in keys if (text := units.text_or_none(texts.get(key))) is not None), None)
 

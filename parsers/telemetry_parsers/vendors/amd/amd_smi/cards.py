@@ -9,7 +9,7 @@ from dataclasses import replace
 from telemetry_parsers import units
 from telemetry_parsers.model import Device, Report
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.tool import Tool, ToolText, must_be_complete
+from telemetry_parsers.reports.tool import Tool, ToolText, report_no_devices
 from telemetry_parsers.text.lines import bus_address
 from telemetry_parsers.vendors.amd.amd_smi import readings
 from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, TOOL, Block, Entry, field_path, printed_text
@@ -43,7 +43,7 @@ def _create_devices(blocks: Sequence[Block]) -> list[Device]:
 
 
 def _text_at(block: Block, *paths: tuple[str, ...]) -> str | None:
-    """Return the text at the first of `paths` that has a value, or None."""
+    """Return the text at the first of `paths` that has a value, or None if none of them has."""
     candidates = [entry for entry in reversed(block.entries) if entry.path in paths]
     texts = {entry.path: entry.text for entry in candidates if printed_text(entry.text) is not None}
     return next((printed_text(texts[path]) for path in paths if path in texts), None)
@@ -91,7 +91,7 @@ def _card_facts(block: Block) -> Iterable[tuple[str, str]]:
 
 
 def _power_kind(block: Block) -> str | None:
-    """Return `instant` or `average`, the kind of power that `power_watts` contains, or None."""
+    """Return `instant` or `average`, the kind of power that `power_watts` contains, or None if unknown."""
     for key, kind in (("current_socket_power", "instant"), ("average_socket_power", "average")):
         if _text_at(block, ("power", key)) is not None:
             return kind
@@ -116,9 +116,9 @@ def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
         draft.add_problem("text", "no GPU is listed, and the sections of processors and network cards are not read")
 
 
-def report_without_cards(report: Report, text: ToolText, tool: Tool) -> Report:
+def report_no_cards(report: Report, text: ToolText, tool: Tool) -> Report:
     """Return a report with versions unchanged. In other reports, the empty list of cards must be complete."""
-    return report if report.facts else must_be_complete(report, text, tool)
+    return report if report.facts else report_no_devices(report, text, tool)
 
 
 def _join_blocks(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
@@ -128,7 +128,7 @@ def _join_blocks(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
     for block in (block for block in blocks if block.kind == "gpu"):
         groups_by_partition = groups_by_index_and_partition.setdefault(block.index, {})
         partition = _partition_text(block)
-        group = _blocks_of_partition(groups_by_partition, partition)
+        group = _find_partition_blocks(groups_by_partition, partition)
         if group is None:
             group = groups_by_partition[partition] = []
             groups.append(group)
@@ -138,8 +138,8 @@ def _join_blocks(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
     return [_merge_blocks(group) for group in groups]
 
 
-def _blocks_of_partition(blocks_by_name: Mapping[str, list[Block]], name: str) -> list[Block] | None:
-    """Return the partition's blocks, or None. If only one name is known, an empty name matches any name."""
+def _find_partition_blocks(blocks_by_name: Mapping[str, list[Block]], name: str) -> list[Block] | None:
+    """Return the partition's blocks, if any. If there is only one name so far, an empty name matches any name."""
     if name in blocks_by_name or len(blocks_by_name) != 1:
         return blocks_by_name.get(name)
     only_name, blocks = next(iter(blocks_by_name.items()))

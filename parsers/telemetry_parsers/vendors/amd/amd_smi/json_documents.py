@@ -95,7 +95,7 @@ def read_documents(text: str, draft: Draft) -> list[Block] | None:
 
 
 def error_message(text: str) -> str | None:
-    """Return the first error message, as in `{"error": …, "code": …}`, or None."""
+    """Return the first error message, as in `{"error": …, "code": …}`, or None if there is none."""
     for document in find_documents(text).documents:
         items = document.value if isinstance(document.value, list) else [document.value]
         for item in items:
@@ -193,6 +193,7 @@ def _add_entries(block: Block, value: Plain, path: Path, group: int, max_depth: 
         block.entries.append(Entry(path, "[]", group, where))
     elif isinstance(value, list):
         for position, item in enumerate(value) if max_depth else ():
+            # Values outside lists have the group 0. Items of nested lists have the group of the outermost list's item.
             _add_entries(block, item, path, group or position + 1, max_depth - 1)
     else:
         block.entries.append(Entry(path, _format_value(value), group, where))

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 
 from telemetry_parsers.model import Command, Output, Poll, Problem, Report
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.tool import Shape, Tool, ToolText, of_lines
+from telemetry_parsers.reports.tool_parser import parser_of
 from telemetry_parsers.rocm.tool import PRIVATE_LOCKS_ENV
 from telemetry_parsers.text.answers import ErrorText, failed
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd.amd_smi import cards, json_documents, keys, saved_csv, saved_sections, saved_tables
-from telemetry_parsers.vendors.amd.amd_smi.cards import read_blocks, report_without_cards
+from telemetry_parsers.vendors.amd.amd_smi.cards import read_blocks, report_no_cards
 from telemetry_parsers.vendors.amd.amd_smi.entries import TOOL, Block
 
 _JOIN_GROUPS = "add the user to the groups render and video"
@@ -65,8 +65,8 @@ _TABLE_TITLE = re.compile(
 _ADVICE = "; save the output of amd-smi metric --json"
 
 
-def _shape_of_blocks(is_mark: Callable[[Line], object], read: Callable[[Sequence[Line], Draft], list[Block]]) -> Shape:
-    return of_lines(is_mark, lambda lines, draft: read_blocks(draft, read(lines, draft)), empty=report_without_cards)
+def _block_shape(is_mark: Callable[[Line], object], read: Callable[[Sequence[Line], Draft], list[Block]]) -> Shape:
+    return of_lines(is_mark, lambda lines, draft: read_blocks(draft, read(lines, draft)), if_empty=report_no_cards)
 
 
 def _is_version(line: Line) -> bool:
@@ -83,11 +83,11 @@ def _read_version(lines: Sequence[Line], draft: Draft) -> list[Block]:
 
 
 _TEXT_SHAPES = (
-    _shape_of_blocks(saved_sections.is_device_heading, saved_sections.read_sections),
-    _shape_of_blocks(saved_tables.table_headings, saved_tables.read_table),
+    _block_shape(saved_sections.is_device_heading, saved_sections.read_sections),
+    _block_shape(saved_tables.table_headings, saved_tables.read_table),
     of_lines(saved_tables.is_overview_heading, saved_tables.read_overview),
-    _shape_of_blocks(saved_csv.csv_headings, saved_csv.read_csv),
-    _shape_of_blocks(_is_version, _read_version),
+    _block_shape(saved_csv.csv_headings, saved_csv.read_csv),
+    _block_shape(_is_version, _read_version),
 )
 
 
@@ -138,12 +138,12 @@ _TOOL = Tool(
     name=TOOL,
     vendor="amd",
     # JSON comes first, because all polls request it.
-    shapes=(Shape(_read_json, "json", cards.report_without_cards, (keys.FIELDS,)), *_TEXT_SHAPES),
+    shapes=(Shape(_read_json, "json", cards.report_no_cards, (keys.FIELDS,)), *_TEXT_SHAPES),
     no_output=_NO_OUTPUT,
     errors=ERRORS,
     checks_marks_first=False,
-    refusals=(report_on_unsupported,),
-    late_refusals=(_report_on_json_error, _report_on_broken_json),
+    fallbacks=(report_on_unsupported,),
+    late_fallbacks=(_report_on_json_error, _report_on_broken_json),
 )
 _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
 

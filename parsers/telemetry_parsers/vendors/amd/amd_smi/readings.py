@@ -64,7 +64,7 @@ def _parse_link_state(text: str, _unit: str) -> Value:
 
 
 def _parse_links(block: Block, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield (neighbour, texts by key) for each link in the list at this path."""
+    """Yield (neighbour, printed values by key) for each link in the list at this path."""
     links_by_group: dict[int, dict[str, str]] = {}
     for entry in block.entries:
         if entry.path[:-1] == path:
@@ -105,7 +105,7 @@ def read_processes(draft: Draft, device: int, block: Block) -> None:
 
 
 def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | None]:
-    """Return (the texts of each process by path, the message that is printed instead of processes or None)."""
+    """Return (printed values by path, for each process; the message that is printed instead of processes, if any)."""
     groups: list[dict[Path, str]] = []
     message: str | None = None
     for entry in block.entries:
@@ -251,7 +251,7 @@ def _preferred(previous: _Candidate, candidate: _Candidate, *, is_repeated: bool
 
 
 def _labelled_targets(path: Path) -> tuple[Target, ...]:
-    """Return the target for a path with a label, such as `ecc_blocks/umc/correctable_count`, or ()."""
+    """Return the target for a path with a label, such as `ecc_blocks/umc/correctable_count`, or () for other paths."""
     if path[0] == "ecc_blocks" and len(path) == 3 and path[2] in ECC_COUNTS and _LABEL.match(path[1]):
         return (metric(ECC_COUNTS[path[2]], path[1]),)
     if path[0] == "throttle" and 2 <= len(path) <= 4 and path[1].endswith(VIOLATION_SUFFIX):

@@ -156,7 +156,7 @@ def _path_with_label(name: str) -> Path:
     """Return the path for a name with a label, such as `gfx_0_clk`. Return () for any other name."""
     partition_match = _PARTITION_COLUMN.match(name)
     if partition_match is not None:
-        path = _path_above_partition(partition_match[1])
+        path = _path_without_partition(partition_match[1])
         return (*path, partition_match[2]) if path else ()
     if name.endswith(VIOLATION_SUFFIX):
         return ("throttle", name)
@@ -169,8 +169,8 @@ def _path_with_label(name: str) -> Path:
     return ()
 
 
-def _path_above_partition(name: str) -> Path:
-    """Return the path without the partition for a column whose name is `name` and a partition, or ()."""
+def _path_without_partition(name: str) -> Path:
+    """Return the path of the values in columns such as `NAME_xcp_0`, without the partition, or () if unknown."""
     if name.endswith(VIOLATION_SUFFIX):
         return ("throttle", name)
     if _COLUMN_WITHOUT_METRIC.fullmatch(name):

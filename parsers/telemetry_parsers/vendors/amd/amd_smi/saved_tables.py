@@ -130,7 +130,7 @@ class _TableParser:
         headings = self._headings[name_index + 1 :]
         cells = words[self._headings.index("GPU") + 1 :]
         if _NO_PROCESS in line.text.lower() or (cells and all(units.placeholder(cell) for cell in cells)):
-            self._block_of_card(index).entries.append(Entry(("process_info",), _NO_PROCESS, self._group, line.where))
+            self._card_block(index).entries.append(Entry(("process_info",), _NO_PROCESS, self._group, line.where))
             return True
         for start in range(max(name_index + 1, len(words) - 2 * len(headings)), len(words)):
             cells = _join_cells(words[start:]) if units.integer(words[start]) is not None else []
@@ -140,7 +140,7 @@ class _TableParser:
                 return True
         return False
 
-    def _block_of_card(self, index: int) -> Block:
+    def _card_block(self, index: int) -> Block:
         """Return the block of the card with this index. Add the block if it is missing."""
         if index not in self._first_blocks_by_index:
             self._add_block(Block("gpu", index, f"GPU {index}"), index)
@@ -152,7 +152,7 @@ class _TableParser:
 
     def _add_process(self, index: int, name: str, cells: Mapping[str, str], line: Line) -> None:
         self._group += 1
-        block = self._block_of_card(index)
+        block = self._card_block(index)
         # Processes may be missing, because the process table has no end mark.
         block.open_path = ("process_info",)
         block.entries.append(Entry(("process_info", "name"), name, self._group, line.where))

@@ -183,7 +183,7 @@ def _gpu_metrics_readings(card: CardFiles, draft: Draft) -> list[gpu_metrics.Blo
         return []
     try:
         return gpu_metrics.read_blob(gpu_metrics.decode_content(output.data))
-    except gpu_metrics.UnknownBlobError as error:
+    except gpu_metrics.UnreadableBlobError as error:
         draft.add_unknown(f"gpu_metrics {error}")
         return []
 

@@ -177,33 +177,33 @@ class BlobReading:
     partition: int = _WHOLE_CARD
 
 
-class UnknownBlobError(ValueError):
+class UnreadableBlobError(ValueError):
     """The content of gpu_metrics is missing or broken, or its version is unknown."""
 
 
 def decode_content(data: object) -> bytes:
-    """Return the content of a captured binary file. Raise UnknownBlobError if it is missing or broken."""
+    """Return the content of a captured binary file. Raise UnreadableBlobError if it is missing or broken."""
     text = data.get("base64") if isinstance(data, dict) else None
     if not isinstance(text, str):
-        raise UnknownBlobError("no bytes")
+        raise UnreadableBlobError("no bytes")
     try:
         return base64.b64decode(text, validate=True)
     except ValueError as error:  # characters outside base64's alphabet or outside ASCII
-        raise UnknownBlobError(f"broken bytes: {error}") from None
+        raise UnreadableBlobError(f"broken bytes: {error}") from None
 
 
 def read_blob(content: bytes) -> list[BlobReading]:
-    """Return the readings in the content of gpu_metrics. Raise UnknownBlobError if it cannot be read."""
+    """Return the readings in the content of gpu_metrics. Raise UnreadableBlobError if it cannot be read."""
     if len(content) < 4:
-        raise UnknownBlobError("cut off inside its header")
+        raise UnreadableBlobError("cut off inside its header")
     size, version = struct.unpack_from("<H", content)[0], (content[2], content[3])
     if version == (1, 9):
         return list(_convert_numbers(_unpack_attributes(content)))
     layout = LAYOUTS.get(version)
     if layout is None:
-        raise UnknownBlobError(f"version {version[0]}.{version[1]}")
+        raise UnreadableBlobError(f"version {version[0]}.{version[1]}")
     if size != layout.size or len(content) < size:
-        raise UnknownBlobError(f"version {version[0]}.{version[1]} with {len(content)} bytes (header: {size})")
+        raise UnreadableBlobError(f"version {version[0]}.{version[1]} with {len(content)} bytes (header: {size})")
     readings = list(_convert_numbers(_unpack_fields(content, layout.fields)))
     if layout.partitions is not None:
         readings += _partition_readings(content, layout.partitions)
@@ -227,21 +227,21 @@ def _unpack_attributes(content: bytes) -> Numbers:
     """Return the values in gpu_metrics 1.9, by field name."""
     numbers_by_field: dict[str, Sequence[int | None]] = {}
     if len(content) < 8:
-        raise UnknownBlobError("version 1.9 without attributes")
+        raise UnreadableBlobError("version 1.9 without attributes")
     count, offset = struct.unpack_from("<i", content, 4)[0], 8
     if not 0 <= count <= _MAX_ATTRIBUTES:
-        raise UnknownBlobError(f"version 1.9 with {count} attributes")
+        raise UnreadableBlobError(f"version 1.9 with {count} attributes")
     for _ in range(count):
         if offset + 8 > len(content):
-            raise UnknownBlobError("version 1.9, cut off inside an attribute")
+            raise UnreadableBlobError("version 1.9, cut off inside an attribute")
         encoding = struct.unpack_from("<Q", content, offset)[0]
         type_index, attribute_id, value_count = encoding >> 20 & 0xF, encoding >> 10 & 0x3FF, encoding & 0x3FF
         if type_index >= len(_ATTRIBUTE_TYPES):
-            raise UnknownBlobError(f"version 1.9 with the unknown attribute type {type_index}")
+            raise UnreadableBlobError(f"version 1.9 with the unknown attribute type {type_index}")
         field = (offset + 8, _ATTRIBUTE_TYPES[type_index], value_count)
         offset += 8 + value_count * struct.calcsize(_ATTRIBUTE_TYPES[type_index])
         if offset > len(content):
-            raise UnknownBlobError("version 1.9, cut off inside an attribute")
+            raise UnreadableBlobError("version 1.9, cut off inside an attribute")
         if attribute_id in _FIELDS_BY_ATTRIBUTE_ID:
             numbers_by_field[_FIELDS_BY_ATTRIBUTE_ID[attribute_id]] = _unpack(content, field)
     return numbers_by_field

@@ -58,9 +58,9 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
     if text.count("\n") > _MAX_LINES:
         return failed("not_understood", "text", "the text has more lines than the driver files of any node")
     text_lines = lines(text)
-    saved_files = _saved_files_of_cards(text_lines)
+    saved_files = _saved_card_files(text_lines)
     if not saved_files and (unprefixed_lines := without_prefix(text_lines)) != text_lines:
-        saved_files = _saved_files_of_cards(unprefixed_lines)
+        saved_files = _saved_card_files(unprefixed_lines)
     if saved_files:
         return saved_files
     tool = next((name for output in texts if (name := foreign_tool(output.text, source)) is not None), None)
@@ -75,8 +75,8 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
     return failed("not_understood", "text", problem)
 
 
-def _saved_files_of_cards(text_lines: Sequence[Line]) -> list[Output]:
-    """Return the files in saved output if any file is that of a card or KFD node, else []."""
+def _saved_card_files(text_lines: Sequence[Line]) -> list[Output]:
+    """Return the files in saved output if at least one file describes a card or a KFD node, else []."""
     files = [output for output in _saved_files(text_lines) if not is_card_folder(output.name)]
     tree = build_tree(files)
     return files if tree.nodes or any(card.vendor for card in tree.cards.values()) else []
@@ -129,7 +129,7 @@ def _read_files_below_paths(lines: Sequence[Line]) -> list[Output]:
 
 
 def _path_in(line: Line) -> str | None:
-    """Return the path in a line such as `## path`, or None."""
+    """Return the path in a line such as `## path`, or None for other lines."""
     if not line.ended:
         return None
     heading = _HEADING.match(line.text)

@@ -112,7 +112,7 @@ def _is_banner(line: Line) -> bool:
 
 
 def _find_shape(line: Line) -> TableShape | None:
-    """Return the shape of the table with this heading line, or None."""
+    """Return the shape of the table with this heading line, or None for other lines."""
     if "|" not in line.text or _is_process_title(line):
         return None
     first_cell = next((text for text in line.text.split("|", 2)[:2] if text.strip()), "")

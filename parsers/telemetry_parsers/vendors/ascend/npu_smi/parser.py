@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from telemetry_parsers import units
 from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Report
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import parser_of
-from telemetry_parsers.reports.tool import DeviceTool, Shape, Tool, ToolText, always_accept, must_be_complete, of_lines
+from telemetry_parsers.reports.tool import DeviceTool, Shape, Tool, ToolText, always_accept, of_lines, report_no_devices
+from telemetry_parsers.reports.tool_parser import parser_of
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.lines import Line, quote
@@ -119,12 +119,12 @@ _TOOL = Tool(
     name=TOOL,
     vendor="ascend",
     shapes=(
-        of_lines(default_table.is_table, default_table.read_chips, empty=must_be_complete, tables=default_table.TABLES),
-        of_lines(readings.mapping_headings, readings.read_mapping, empty=always_accept),
-        of_lines(saved.watch_headings, saved.read_watch, empty=always_accept),
-        of_lines(saved.topology_row, saved.read_topology, empty=always_accept),
-        Shape(_read_blocks, empty=always_accept, tables=keys.TABLES),
-        Shape(_read_version, empty=always_accept),
+        of_lines(default_table.is_table, default_table.read_chips, report_no_devices, default_table.TABLES),
+        of_lines(readings.mapping_headings, readings.read_mapping, if_empty=always_accept),
+        of_lines(saved.watch_headings, saved.read_watch, if_empty=always_accept),
+        of_lines(saved.topology_row, saved.read_topology, if_empty=always_accept),
+        Shape(_read_blocks, if_empty=always_accept, tables=keys.TABLES),
+        Shape(_read_version, if_empty=always_accept),
     ),
     no_output=_NO_OUTPUT,
     errors=ERRORS,
@@ -132,7 +132,7 @@ _TOOL = Tool(
     words=PLACEHOLDERS,
     per_device=DeviceTool(TOOL, "an answer that does not name its chip is not read", answers_in, _find_missing_answer),
     checks_marks_first=False,
-    refusals=(_report_on_unsupported_query,),
+    fallbacks=(_report_on_unsupported_query,),
 )
 
 

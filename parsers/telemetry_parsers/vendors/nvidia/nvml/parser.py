@@ -17,7 +17,7 @@ from telemetry_parsers.library_answers import (
 )
 from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Problem, Reason, Report, Tier
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import report_on
+from telemetry_parsers.reports.tool_parser import report_on
 from telemetry_parsers.text.lines import quote
 from telemetry_parsers.vendors.nvidia.nvml import devices, readings, tables
 from telemetry_parsers.vendors.nvidia.nvml.tables import NVML

@@ -109,16 +109,16 @@ def _read_fields(fields: Mapping[str, Plain], record: dict[str, Plain], device_d
         elif row is None:
             if name not in tables.ECC_FIELDS:
                 device_draft.draft.add_unknown(name)
-        elif (absence := _absence_of_field(name, answer, fields.get("power_average"), record)) is not None:
+        elif (absence := _why_unusable(name, answer, fields.get("power_average"), record)) is not None:
             device_draft.add(row.metric, absence, row.label)
         else:
             _store_row(row, answer, record, device_draft, name)
 
 
-def _absence_of_field(name: str, answer: Plain, average_power: Plain, record: dict[str, Plain]) -> Absent | None:
+def _why_unusable(name: str, answer: Plain, average_power: Plain, record: dict[str, Plain]) -> Absent | None:
     """Return why the number in a field must not be used, or None if it may be used."""
     if name == tables.MEMORY_POWER:
-        return _absence_of_memory_power(answer, average_power)
+        return _why_memory_power_unusable(answer, average_power)
     is_invalid = (
         (name == _MEMORY_TEMPERATURE and answer == 0)  # 0 means that the card has no such sensor
         or (name == _ENERGY and any(mark in (text(record.get("name")) or "") for mark in _MODELS_WITH_MODULE_ENERGY))
@@ -132,7 +132,7 @@ def _is_at_most_gpu_power(answer: Plain, average_power: Plain) -> bool:
     return not isinstance(module, Absent) and not isinstance(gpu, Absent) and module <= gpu
 
 
-def _absence_of_memory_power(answer: Plain, average_power: Plain) -> Absent | None:
+def _why_memory_power_unusable(answer: Plain, average_power: Plain) -> Absent | None:
     memory, gpu = number(answer), number(average_power)
     if isinstance(memory, Absent) or memory < 0:
         return None  # the value is reported unchanged
@@ -235,14 +235,14 @@ _LINK_FIELDS = frozenset({"state", *(name for names in _COUNTERS.values() for na
 def read_links(answer: Plain, device_draft: DeviceDraft) -> None:
     """Store the readings of a device's links."""
     if error_in(answer) is not None:
-        _store_link_absences(device_draft, device_draft.absence_of(answer, "NVLink"))
+        _store_absent_links(device_draft, device_draft.absence_of(answer, "NVLink"))
         return
     results_by_link = mapping(answer).get("each")
     if not isinstance(results_by_link, dict):
-        _store_link_absences(device_draft, Absent.NOT_UNDERSTOOD)
+        _store_absent_links(device_draft, Absent.NOT_UNDERSTOOD)
         return
     if not results_by_link:
-        _store_link_absences(device_draft, Absent.NOT_SUPPORTED)
+        _store_absent_links(device_draft, Absent.NOT_SUPPORTED)
         return
     links = {link: mapping(answers) for link, answers in results_by_link.items() if link in _LINK_NUMBERS}
     if len(links) < len(results_by_link):
@@ -287,7 +287,7 @@ def _store_counter(
 
 
 def _first_counter_without_error(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:
-    """Return (row, counter name) for the first counter whose answer is not an error, or None."""
+    """Return (row, counter name) for the first counter whose answer is not an error, if any."""
     for name, factor in _COUNTERS[metric]:
         answer = answers.get(name)
         if answer is not None and error_in(answer) is None:
@@ -295,7 +295,7 @@ def _first_counter_without_error(metric: str, link: str, answers: dict[str, Plai
     return None
 
 
-def _store_link_absences(device_draft: DeviceDraft, absence: Absent) -> None:
+def _store_absent_links(device_draft: DeviceDraft, absence: Absent) -> None:
     for metric in LINK_METRICS:
         device_draft.add(metric, absence, _TOTAL_LABEL, "NVLink")
 

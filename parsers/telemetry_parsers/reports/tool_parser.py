@@ -1,4 +1,4 @@
-"""Parses each tool's output with the first shape that fits."""
+"""Creates the parsers of tools. A parser reads a tool's output with the first shape that fits."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def _report_on_runs(
     capture: Capture, read: Callable[[Output], Report], no_output: str, quiet_statuses: Container[int] = ()
 ) -> Report:
     """Return one report on all outputs, without removing typed commands, which name the devices."""
-    refusal = reader_failure(capture)
-    if refusal is not None:
-        return refusal
+    failure = reader_failure(capture)
+    if failure is not None:
+        return failure
     outputs = [_change_texts(output, without_notes) for output in capture.outputs]
     reports = [_with_exit_status_problem(read(output), output, quiet_statuses) for output in outputs]
     return combine_reports(reports or [failed("not_understood", "text", no_output)])
@@ -70,32 +70,32 @@ def _report_on_long_output(output: Output, tool: str) -> Report | None:
     return failed("not_understood", "text", f"the text has {count} lines, more than {tool} prints")
 
 
-def _report_on_silence(output: Output, printed: Sequence[Line], no_output: str) -> Report | None:
-    if any(line.text.strip() for line in printed):
+def _report_on_silence(output: Output, printed_lines: Sequence[Line], no_output: str) -> Report | None:
+    if any(line.text.strip() for line in printed_lines):
         return None
     if output.status:
         return failed("exit_status", "exit status", f"exit status {output.status} and no output")
     return failed("not_understood", "text", no_output)
 
 
-def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Report | None:
+def _report_on_error(output: Output, printed_lines: Sequence[Line], tool: Tool) -> Report | None:
     """Return a report if another tool printed the output, or if it contains an error. Return None otherwise."""
     foreign = foreign_tool(output.text + output.stderr, tool.name)
     if foreign is not None:
         return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not of {tool.name}"),))
-    return error_report(printed, output.status, tool.errors)
+    return error_report(printed_lines, output.status, tool.errors)
 
 
-def known_error_problems(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
-    """Return a problem for the first known error in these lines, or () without one."""
-    report = error_report(printed, None, errors)
+def known_error_problems(printed_lines: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
+    """Return a problem for the first known error in these lines, or () if there is none."""
+    report = error_report(printed_lines, None, errors)
     # Unknown errors are ignored, because some keys, such as `Error Count`, begin like an error message.
     is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"
     return report.problems if report is not None and is_known else ()
 
 
-def _report_on_unknown(output: Output, printed: Sequence[Line], tool: str) -> Report:
-    first_line = next(line for line in printed if line.text.strip())
+def _report_on_unknown(output: Output, printed_lines: Sequence[Line], tool: str) -> Report:
+    first_line = next(line for line in printed_lines if line.text.strip())
     reason: Reason = "exit_status" if output.status else "not_understood"
     return failed(reason, first_line.where, f"not a known output of {tool}: {quote(first_line.text)}")
 
@@ -115,15 +115,15 @@ def parse(capture: Capture, tool: Tool) -> Report:
 
 
 def _parse_output(output: Output, tool: Tool) -> Report:
-    refusal = _report_on_long_output(output, tool.name)
-    if refusal is not None:
-        return refusal
+    failure = _report_on_long_output(output, tool.name)
+    if failure is not None:
+        return failure
     is_foreign = tool.checks_marks_first and foreign_tool(output.text + output.stderr, tool.name) is not None
     stdout = lines(output.text)
     answers = [] if is_foreign else _best_answers(stdout, output, tool)
     if not answers:
-        printed = stdout if tool.per_device is None else without_commands(stdout, tool.per_device.command)
-        return _report_without_shape(output, [*printed, *lines(output.stderr, "stderr")], tool)
+        printed_lines = stdout if tool.per_device is None else without_commands(stdout, tool.per_device.command)
+        return _report_without_shape(output, [*printed_lines, *lines(output.stderr, "stderr")], tool)
     report = combine_reports([answer.report for answer in answers])
     if report.outcome not in ("ok", "no_devices"):
         return report
@@ -135,8 +135,8 @@ def _parse_output(output: Output, tool: Tool) -> Report:
 def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
     """Return the answers in the first candidate text that lists a device, or else the first answers found."""
     fallback: list[_AnswerReport] = []
-    for printed in _candidate_texts(stdout, tool):
-        answers = _parse_lines(printed, output, tool)
+    for printed_lines in _candidate_texts(stdout, tool):
+        answers = _parse_lines(printed_lines, output, tool)
         if answers and (tool.per_device is not None or any(answer.report.devices for answer in answers)):
             return answers
         fallback = fallback or answers
@@ -154,11 +154,11 @@ def _candidate_texts(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Li
         yield without_typed
 
 
-def _parse_lines(printed: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
+def _parse_lines(printed_lines: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
     if tool.per_device is None:
-        answer = _parse_text(ToolText(printed, (), output), tool)
+        answer = _parse_text(ToolText(printed_lines, (), output), tool)
         return [] if answer is None else [answer]
-    run_parts = [(run, tool.per_device.split_run(run)) for run in split_runs(printed, tool.per_device.command)]
+    run_parts = [(run, tool.per_device.split_run(run)) for run in split_runs(printed_lines, tool.per_device.command)]
     is_only_answer = len(run_parts) == 1 and len(run_parts[0][1]) == 1 and not run_parts[0][0].arguments
     ambiguity = None if is_only_answer else tool.per_device.unnamed_problem
     answers_by_run = [(run, list(_parse_parts(parts, output, tool, ambiguity))) for run, parts in run_parts]
@@ -192,7 +192,7 @@ def _parse_text(text: ToolText, tool: Tool) -> _AnswerReport | None:
         if shape.read(text, draft):
             report = draft.report(shape.form)
             if report.outcome != "failed" and not report.devices:
-                report = shape.empty(report, text, tool)
+                report = shape.if_empty(report, text, tool)
             return _AnswerReport(report, draft.is_cut or draft.is_open)
     return None
 
@@ -203,14 +203,14 @@ def _with_stderr_problems(report: Report, output: Output, tool: Tool) -> Report:
     return replace(report, problems=problems)
 
 
-def _report_without_shape(output: Output, printed: Sequence[Line], tool: Tool) -> Report:
-    report = _report_on_silence(output, printed, tool.no_output)
-    for refusal in tool.refusals:
-        report = report or refusal(output, printed)
-    report = report or _report_on_error(output, printed, tool)
-    for refusal in tool.late_refusals:
-        report = report or refusal(output, printed)
-    return report or _report_on_unknown(output, printed, tool.name)
+def _report_without_shape(output: Output, printed_lines: Sequence[Line], tool: Tool) -> Report:
+    report = _report_on_silence(output, printed_lines, tool.no_output)
+    for fallback in tool.fallbacks:
+        report = report or fallback(output, printed_lines)
+    report = report or _report_on_error(output, printed_lines, tool)
+    for fallback in tool.late_fallbacks:
+        report = report or fallback(output, printed_lines)
+    return report or _report_on_unknown(output, printed_lines, tool.name)
 
 
 def parser_of(
@@ -220,9 +220,9 @@ def parser_of(
     is_kept: Callable[[str, Reading], bool] | None = None,  # takes a poll's name and a reading
 ) -> SourceParser:
     """Create a tool's parser, which can report the metrics in the tool's tables."""
-    gives = dict.fromkeys((*_metric_keys([shape.tables for shape in tool.shapes]), *more_metrics))
+    metric_keys = dict.fromkeys((*_metric_keys([shape.tables for shape in tool.shapes]), *more_metrics))
     read = partial(parse, tool=tool) if is_kept is None else partial(_parse_and_filter, tool=tool, is_kept=is_kept)
-    return SourceParser(tool.name.replace("_", "-"), tool.vendor, tuple(gives), polls, read)
+    return SourceParser(tool.name.replace("_", "-"), tool.vendor, tuple(metric_keys), polls, read)
 
 
 def _parse_and_filter(capture: Capture, tool: Tool, is_kept: Callable[[str, Reading], bool]) -> Report:
