@@ -47,7 +47,7 @@ def ups(merged):
 
 
 def happened(merged):
-    return [(event.id, event.what) for event in merged.events]
+    return [(event.id, event.kind) for event in merged.events]
 
 
 @pytest.mark.parametrize(

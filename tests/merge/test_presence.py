@@ -31,13 +31,13 @@ def test_card_is_lost_and_returns():
     node.see(both())
     lost = node.see(first_only(taken=2.0), now=2.0)
     assert ups(lost) == {BUS0: True, BUS1: False}
-    assert [(event.id, event.what) for event in lost.events] == [(BUS1, "lost")]
+    assert [(event.id, event.kind) for event in lost.events] == [(BUS1, "lost")]
     assert lost.devices[1].readings == ()
     again = node.see(first_only(taken=4.0), now=4.0)
     assert (ups(again), again.events) == ({BUS0: True, BUS1: False}, ())
     back = node.see(both(taken=6.0), now=6.0)
     assert ups(back) == {BUS0: True, BUS1: True}
-    assert [(event.id, event.what) for event in back.events] == [(BUS1, "returned")]
+    assert [(event.id, event.kind) for event in back.events] == [(BUS1, "returned")]
 
 
 def test_cut_list_loses_no_card():
@@ -81,7 +81,7 @@ def test_a_partition_that_goes_while_its_parent_stays_is_removed():
     node.see(reported("nvml", [(whole, {}), (part, {})]))
     merged = node.see(reported("nvml", [(whole, {})], taken=1.0))
     assert [device.id for device in merged.devices] == ["GPU-aaaa-1111"]
-    assert [(event.id, event.what) for event in merged.events] == [("MIG-bbbb-2222", "removed")]
+    assert [(event.id, event.kind) for event in merged.events] == [("MIG-bbbb-2222", "removed")]
 
 
 def test_a_card_that_returns_without_its_partitions():
@@ -123,7 +123,7 @@ def test_list_of_indices_loses_no_device_known_by_address():
     assert (ups(node.see(numbered(), pending=["nvidia"])), node.merged.events) == ({}, ())
     merged = node.see(numbered())
     assert [device.id for device in merged.devices if device.up is False] == []
-    assert [event.what for event in merged.events] == ["appeared", "appeared"]
+    assert [event.kind for event in merged.events] == ["appeared", "appeared"]
 
 
 def test_device_is_not_lost_when_its_address_is_first_reported():
@@ -132,7 +132,7 @@ def test_device_is_not_lost_when_its_address_is_first_reported():
     node.see(numbered())
     merged = node.see(numbered(), both(taken=1.0), now=1.0)
     assert ups(merged) == {BUS0: True, BUS1: True}
-    assert {(event.id, event.what) for event in merged.events} == {("nvidia:0", "removed"), ("nvidia:1", "removed")}
+    assert {(event.id, event.kind) for event in merged.events} == {("nvidia:0", "removed"), ("nvidia:1", "removed")}
 
 
 def test_a_device_with_two_names_is_lost_once():

@@ -140,7 +140,7 @@ def test_devices_wait_for_the_first_inventory():
 def test_lost_device_is_forgotten():
     node = fed(FAST)
     events = node.put(replace(CARDS, devices=CARDS.devices[:1], readings=CARDS.readings[:1]))
-    assert [(event.id, event.what) for event in events] == [("0000:53:00.0", "lost")]
+    assert [(event.id, event.kind) for event in events] == [("0000:53:00.0", "lost")]
     assert node.ups() == [True, False]
     assert not forgets(node, "0000:33:00.0")
     assert node.store.lost_ids() == ("0000:53:00.0",)
@@ -197,7 +197,7 @@ def test_changes_between_polls_are_reported_with_the_next():
     assert node.put() == ()
     node.now += 0.1
     assert node.ups() == [True, True, False]
-    events = [(event.id, event.what) for event in node.put()]
+    events = [(event.id, event.kind) for event in node.put()]
     assert sorted(events) == [("0000:33:00.0", "appeared"), ("0000:53:00.0", "appeared"), ("0000:99:00.0", "lost")]
     assert node.put() == ()
 

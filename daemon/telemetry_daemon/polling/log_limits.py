@@ -66,4 +66,4 @@ class LogLimits:
         """Return the message for a new or lost device, or "" to log nothing."""
         remaining = self._events.count_line(source.name)
         messages = {0: "", 1: "too many device changes; no more are logged this hour"}
-        return messages.get(remaining, f"device {event.what}")
+        return messages.get(remaining, f"device {event.kind}")

@@ -329,7 +329,7 @@ class Poller:
             level = self._log_level(source.name, poll, result.state)
             log.log(level, "source changed state", extra={**fields, "reason": result.reason, "detail": result.detail})
         for event in attempt.events:
-            level = logging.WARNING if event.what == "lost" else logging.INFO
+            level = logging.WARNING if event.kind == "lost" else logging.INFO
             if message := self._log_limits.message_of_event(source, event):
                 log.log(level, message, extra={"vendor": event.vendor, "device": event.device, "id": event.id})
         for problem in attempt.problems:

@@ -147,8 +147,8 @@ class Accumulator:
     def record_presence(self, events: Sequence[DeviceEvent], wall_time: float) -> None:
         """Record the events of lost, returned and removed devices."""
         for event in events:
-            if event.what in _PRESENCE_EVENTS:
-                past_event = PastEvent(wall_time, event.id, event.what)
+            if event.kind in _PRESENCE_EVENTS:
+                past_event = PastEvent(wall_time, event.id, event.kind)
                 self._record_event(past_event)
                 self._notify_observer(past_event)
 

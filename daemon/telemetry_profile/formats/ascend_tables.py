@@ -52,7 +52,7 @@ _STEP_COLUMNS = (
 )
 _LINK_TABLES = ("ClusterCommAnalyzerMatrix", "CommAnalyzerMatrix")
 _LINK_COLUMNS = ("src_rank", "dst_rank", "transport_type", "transit_size", "transit_time", "hccl_op_name")
-_ALL_OPERATORS = "Total Op Info"  # the row that sums up the others
+_ALL_OPERATORS = "Total Op Info"  # the name of the row with the sums of all other rows
 _MEGABYTE = 10**6
 
 

@@ -94,16 +94,16 @@ def _process_id(global_id: object) -> int | None:
 
 
 def _kernels(tables: Tables, strings: Mapping[object, object]) -> Iterator[_Execution]:
-    names_and_works: dict[tuple[object, object], tuple[str, Work]] = {}
+    names_and_kinds: dict[tuple[object, object], tuple[str, Work]] = {}
     for table in (f"{_ACTIVITY}KERNEL", f"{_ACTIVITY}CONCURRENT_KERNEL"):
         for *execution, demangled, short, x, y, z, block_x, block_y, block_z in records(
             tables, table, (*_EXECUTION_COLUMNS, *_KERNEL_COLUMNS)
         ):
-            name_and_work = names_and_works.get((demangled, short))
-            if name_and_work is None:
+            name_and_kind = names_and_kinds.get((demangled, short))
+            if name_and_kind is None:
                 name = text(strings.get(demangled)) or text(strings.get(short)) or NO_NAME
-                name_and_work = names_and_works[demangled, short] = name, work_of(name)
-            yield execution, name_and_work, shape(x, y, z), shape(block_x, block_y, block_z)
+                name_and_kind = names_and_kinds[demangled, short] = name, work_of(name)
+            yield execution, name_and_kind, shape(x, y, z), shape(block_x, block_y, block_z)
 
 
 def _copies_and_graphs(tables: Tables) -> Iterator[_Execution]:

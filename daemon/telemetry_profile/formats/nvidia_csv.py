@@ -145,7 +145,7 @@ _RAW_HEADINGS = {"ID", "Kernel Name"}
 _LONG_HEADINGS = {"ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"}
 _MEASURED_DURATIONS = ("gpu__time_duration_measured_wallclock", "gpu__time_duration_measured_user")
 _DURATIONS = ("gpu__time_duration.sum", "Duration", *_MEASURED_DURATIONS)
-# Other profilers estimate the occupancy, so the theoretical occupancy is used here, too, not the measured one.
+# The theoretical occupancy is used, because it is comparable to the estimates of other profilers.
 _OCCUPANCIES = ("sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy")
 _DIGIT_GROUPS = re.compile(r"\d{1,3}(?P<sign>[.,'’\u202f ])\d{3}((?P=sign)\d{3})*\Z")
 _NANOSECONDS = ("ns", "nsecond")
@@ -224,7 +224,7 @@ def _read_ncu(_file: FileSample, lines: Iterable[str]) -> Facts:
             garbled_count += line.startswith('"')
             continue
         row = dict(zip(headings, cells, strict=True))
-        if not row["ID"].strip():  # the row of units in `--page raw`
+        if not row["ID"].strip():  # with `--page raw`, the first row contains the units
             units = row
             continue
         execution = executions.setdefault(

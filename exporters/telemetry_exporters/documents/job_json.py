@@ -18,14 +18,14 @@ def line(record: JobRecord) -> str:
 
 
 def read(text: str | bytes) -> JobRecord:
-    """Parse a job record from a JSON line. Raises CodecError if the line is too long or invalid."""
+    """Parse a job record from a JSON line. Raise CodecError if the line is too long or invalid."""
     if len(text) > MAX_LINE_BYTES:
         raise CodecError("", "the line is too long")
     return clean_record(from_plain(JobRecord, decode_line(text)))
 
 
 def clean_record(record: JobRecord) -> JobRecord:
-    """Return the record with printable strings. Raises CodecError if a sum is negative or too large."""
+    """Return the record with printable strings. Raise CodecError if a sum is negative or too large."""
     records: tuple[JobRecord | CardShare, ...] = (record, *record.cards)
     sums = ((item.seconds, item.measured_seconds, item.busy_seconds, item.energy_joules) for item in records)
     if not all(0.0 <= number <= _MAX_SUM for numbers in sums for number in numbers if number is not None):

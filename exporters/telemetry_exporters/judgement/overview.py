@@ -37,7 +37,7 @@ class DeviceRow:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A problem with devices or a source, with its remedy."""
+    """A bad state of devices or of a source, with the reason and the remedy."""
 
     what: str
     why: str

@@ -152,7 +152,7 @@ def overridden(numbers: Mapping[str, float]) -> Iterator[None]:
 
 
 def threshold(name: str) -> float:
-    """Return the numeric threshold with this name. Raises TypeError if the threshold is not a number."""
+    """Return the numeric threshold with this name. Raise TypeError if the threshold is not a number."""
     value = _OVERRIDES.get().get(name, THRESHOLDS[name].value)
     if isinstance(value, str | timedelta):
         raise TypeError(f"{name} is not a number")
@@ -160,7 +160,7 @@ def threshold(name: str) -> float:
 
 
 def seconds(name: str) -> float:
-    """Return the duration with this name in seconds. Raises TypeError if the threshold is not a duration."""
+    """Return the duration with this name in seconds. Raise TypeError if the threshold is not a duration."""
     value = THRESHOLDS[name].value
     if not isinstance(value, timedelta):
         raise TypeError(f"{name} is not a duration")
@@ -168,7 +168,7 @@ def seconds(name: str) -> float:
 
 
 def pattern(name: str) -> str:
-    """Return the regular expression with this name. Raises TypeError if the threshold is not one."""
+    """Return the regular expression with this name. Raise TypeError if it is not a regular expression."""
     value = THRESHOLDS[name].value
     if not isinstance(value, str):
         raise TypeError(f"{name} is not a regular expression")

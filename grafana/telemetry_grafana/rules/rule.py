@@ -21,7 +21,7 @@ AT_ONCE = "0m"
 MAINTENANCE_END = "instance:telemetry_maintenance_end_timestamp_seconds:max"
 # The environment variable with the URL of docs/alerts.md. `make docs` adds this URL to the alerts.
 RUNBOOKS_VARIABLE = "RUNBOOKS"
-# Alerts, `telemetry check` and the page must show the same remedies.
+# Alerts, `telemetry check` and the daemon's web page must show the same remedies.
 _REMEDIES_BY_ALERT = {condition.alert: condition.remedy for condition in CONDITIONS}
 # A dollar sign is excluded because Grafana would expand it, and `#` because `_runbook` appends an anchor.
 _URL = re.compile(r"(https?://[^\s/#$]+|file://)/[^\s#$'\"]*")

@@ -125,7 +125,7 @@ def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str,
 
 
 def _new_id(group: SightingGroup, parent: Identity | None, remembered: _RememberedIdentities) -> str | None:
-    """Return the first unused id: the UUID, `parent/partition`, the address or `vendor:index`, or else None."""
+    """Return the first unused id of UUID, `parent/partition`, address and `vendor:index`, or None if there is none."""
     device = group.device
     candidates = []
     if remembered.unique_uuid(group) is not None and device.uuid:

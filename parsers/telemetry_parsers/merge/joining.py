@@ -61,7 +61,7 @@ class _DeviceFinder:
         return {self.index_key(device) for device in self._devices}
 
     def find(self, device: Device, *, by_index: bool) -> int | None:
-        """Find a device of another report in this report. Return its position or None."""
+        """Return the position in this report of a device from another report, or None if the device is not found."""
         bus_key = (device.vendor, device.bus_id, device.partition)
         by_address = self._positions_by_bus.get(bus_key) if device.bus_id else None
         if not by_index or device.index is None:
@@ -96,7 +96,7 @@ class _OtherReport:
         self._has_comparable_chips = self._chips.is_comparable_with(newest_list.chips)
 
     def find(self, listed: Device, combined: Device) -> int | None:
-        """Return a listed device's position or None. `combined` is the device with its fields from other reports."""
+        """Return the device's position in the newest list, if any. `combined` also has its fields from other reports."""
         if self._has_comparable_chips:
             return self._chips.find(listed, self._newest_list.chips)
         return self._finder.find(combined, by_index=self._has_same_indices)

@@ -69,7 +69,7 @@ class _KnownDevices:
                 self._by_key.setdefault(key, []).append(identity)
 
     def occupant(self, device: Device) -> Identity | None:
-        """Return the known device at the same address, or else the one with the same index, or None if ambiguous."""
+        """Return the known device with the same address or, failing that, the same index. Return None if ambiguous."""
         for key in self._slot_keys(device):
             identities = self._by_key.get(key)
             if identities:

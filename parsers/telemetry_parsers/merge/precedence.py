@@ -53,7 +53,7 @@ def choose_readings(
                 continue
             is_counter_value = position in shape.columns.counters and choice[0] == NUMBER_RANK
             counter = (device.identity.id, *key)
-            if is_counter_value and not _pin_or_check(pins, counter, report.source, may_pin=may_pin):
+            if is_counter_value and not _try_to_pin(pins, counter, report.source, may_pin=may_pin):
                 continue
             if key[0] == _POWER and is_other_power_kind:
                 continue
@@ -86,7 +86,7 @@ def _prefer_derived_ratio(choices: dict[ReadingKey, Choice], fresh: FreshReports
         choices[MEMORY_RATIO] = (shape.ranks[ratio_position], *used[1:-1], ratio_position)
 
 
-def _pin_or_check(pins: Pins, counter: tuple[str, str, str], source: str, *, may_pin: bool) -> bool:
+def _try_to_pin(pins: Pins, counter: tuple[str, str, str], source: str, *, may_pin: bool) -> bool:
     """Pin an unpinned counter to this source if `may_pin` is true. Return whether it is pinned to this source."""
     return (pins.setdefault(counter, source) if may_pin else pins.get(counter)) == source
 

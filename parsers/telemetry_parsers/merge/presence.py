@@ -19,17 +19,17 @@ _AddressKey = tuple[str, str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class DeviceEvent:
-    """A device that `appeared`, was `lost`, `returned`, or was `removed`."""
+    """An event of a device. Its kind is `appeared`, `lost`, `returned` or `removed`."""
 
     id: str
-    what: str
+    kind: str
     vendor: str
     device: str
 
     @classmethod
-    def from_identity(cls, identity: Identity, what: str) -> DeviceEvent:
+    def from_identity(cls, identity: Identity, kind: str) -> DeviceEvent:
         """Return an event of the device with this identity."""
-        return cls(identity.id, what, identity.vendor, identity.device)
+        return cls(identity.id, kind, identity.vendor, identity.device)
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def identity(key: str) -> Target:
 
 
 def health(words: Mapping[str, str]) -> Target:
-    """Return a target for health. `words` maps the tool's words to the catalogue's."""
+    """Return a target for health. `words` maps the tool's words to the catalogue's words."""
     return Target("health", "health", states=MappingProxyType(dict(words)))
 
 

@@ -159,7 +159,7 @@ def is_end_line(text: str) -> bool:
 
 
 def is_sleep_message(text: str) -> bool:
-    """Return whether a line says that cards sleep or cannot be reached."""
+    """Return whether a line reports that cards sleep or cannot be reached."""
     return _contains_any(text, _SLEEP_MESSAGES)
 
 

@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A JSON document and its offsets. `fault` says why it is truncated or invalid."""
+    """A JSON document and its offsets. `fault` is the reason why it is truncated or invalid."""
 
     start: int
     end: int

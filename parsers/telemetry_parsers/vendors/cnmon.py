@@ -17,7 +17,7 @@ from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "cnmon"
 
-# `Ecc-Error` is not read, because no document says which errors are counted.
+# `Ecc-Error` is not read, because no document states which errors are counted.
 _TABLE_SHAPE = CardTableShape(
     columns={
         "card": column(patterns.ID, identity("index")),

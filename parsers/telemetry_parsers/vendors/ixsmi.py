@@ -107,7 +107,7 @@ _XML_SHAPE = CardListShape(
         ("link_widths", "current_link_width"): only("pcie_link_width"),
         ("link_widths", "max_link_width"): only("pcie_link_width_max"),
     },
-    # `ecc_errors` is not read, because no document says when the tool starts to count.
+    # `ecc_errors` is not read, because no document states when the tool starts to count.
     ignored=frozenset(
         (("utilization", "memory_util"), ("power_readings", "board_power_draw"), ("power_readings", "current_board_power_limit"))
     ),

@@ -32,7 +32,7 @@ VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType({"dcgm-exporter": ("4
 
 
 def load_table(name: str, version: str = "") -> ExporterTable:
-    """Return the table of an exporter. Raises KeyError if the name or version is unknown."""
+    """Return the table of an exporter. Raise KeyError if the name or version is unknown."""
     module, table_name = EXPORTERS[name]
     versions = VERSIONS.get(name, ())
     if version and version not in versions:

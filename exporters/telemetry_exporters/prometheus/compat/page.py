@@ -244,7 +244,7 @@ class _Layout:
 
 
 def _scale_value(value: Value, factor: float, decimals: int) -> float:
-    """Return the value in the other exporter's unit. Raises TypeError if the value is absent."""
+    """Return the value in the other exporter's unit. Raise TypeError if the value is absent."""
     if isinstance(value, Absent):
         raise TypeError
     return round(value * factor, decimals)

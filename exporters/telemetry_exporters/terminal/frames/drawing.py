@@ -59,7 +59,7 @@ def bar(ratio: float, width: int, glyphs: Glyphs) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The half hour before the slot `end`. `phase` is the absolute number of slot 0, so that parts stay the same."""
+    """The half hour before the slot `end`. `phase` is the absolute number of slot 0, to which the parts are aligned."""
 
     end: int
     phase: int

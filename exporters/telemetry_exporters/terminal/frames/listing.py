@@ -49,7 +49,7 @@ class Listing(Generic[_T]):
         return [item for item in items if all(_matches(word, f" {self.search_text(item)}".lower()) for word in words)]
 
     def _headings_with_arrow(self, options: ViewOptions) -> Mapping[str, str]:
-        """Map the heading of the sorted column, and those of its group, to the same heading with an arrow."""
+        """Map the headings of the sorted column and of its group to headings with an arrow."""
         column = self._sorted_column(options)
         if column is None:
             return {}

@@ -154,7 +154,7 @@ def _is_no_processes(line: Line) -> bool:
 
 
 def _parse_row(text: str) -> _ProcessRow | None:
-    """Parse a row such as `0  2022  .../bin/app  1333MiB`, or return None."""
+    """Parse a row such as `0  2022  .../bin/app  1333MiB`. Return None for other lines."""
     words = text.split(maxsplit=2)
     if len(words) < 3:
         return None

@@ -201,7 +201,7 @@ _MAIN_TARGETS: Mapping[Path, tuple[Target, ...]] = {
         ("clock", name, "frequency_levels", "level_#"): (_max_clock_target(domain),)
         for name, domain in _DOMAINS_BY_CLOCK_WITH_LEVELS.items()
     },
-    # The state says whether the memory controller is monitored for errors.
+    # The state shows whether the memory controller is monitored for errors.
     ("ras", "ecc_block_state", "umc"): (switch("ecc_enabled", ENABLED),),
 }
 FIELDS: Mapping[Path, tuple[Target, ...]] = {

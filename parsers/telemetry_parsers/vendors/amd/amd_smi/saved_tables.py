@@ -284,7 +284,7 @@ def _is_last_rule(line: Line) -> bool:
 
 
 def _parse_process(line: Line, headings: Sequence[str], draft: Draft) -> Process | None:
-    """Parse a row such as `0  213952  my app  7.9 MB  19.6 GB  20.1 GB  N/A`, or return None."""
+    """Parse a row such as `0  213952  my app  7.9 MB  19.6 GB  20.1 GB  N/A`. Return None for other lines."""
     text = line.text.strip("| \t")
     # Rows of cards have bars between their cells.
     words = text.split(maxsplit=_MAX_WORDS) if line.ended and "|" not in text else []

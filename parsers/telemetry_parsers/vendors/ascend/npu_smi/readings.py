@@ -139,7 +139,7 @@ def is_measured(key: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known about a block: whether it is complete, and whether the product certainly has no HBM."""
+    """Whether a block is complete, and whether the product certainly has no HBM."""
 
     is_complete: bool
     has_no_hbm: bool
