@@ -78,7 +78,7 @@ class LibrarySpec:
     vendor: str
     devices: str  # the key of the device list in an answer, in lower case
     max_devices: int  # the maximum number of devices of a node
-    absences: Mapping[int, Absent]  # maps known error numbers to reasons for a missing value
+    absence_by_code: Mapping[int, Absent]  # maps known error numbers to reasons for a missing value
 
     def create_draft(self) -> Draft:
         """Return an empty draft of a report."""
@@ -204,15 +204,15 @@ class DeviceDraft:
             in_range(BY_KEY[row.metric], self._scale_value(row, answer, name)) for name, answer in answers.items()
         ]
         numbers = [value for value in values if not isinstance(value, Absent)]
-        absences = [value for value in values if isinstance(value, Absent)]
+        absent_values = [value for value in values if isinstance(value, Absent)]
         if values:
-            self.add(row.metric, absences[0] if absences else max(numbers), row.label)
+            self.add(row.metric, absent_values[0] if absent_values else max(numbers), row.label)
 
     def absence_of(self, answer: Plain, source: str) -> Absent:
         """Return the `Absent` value for an answer's error. An unknown error is reported as a problem."""
         code = error_in(answer)
-        if code is not None and code in self.library.absences:
-            return self.library.absences[code]
+        if code is not None and code in self.library.absence_by_code:
+            return self.library.absence_by_code[code]
         self.add_problem(f"{source}: {self.library.name} error {quote(str(code))}")
         return Absent.NOT_REPORTED
 

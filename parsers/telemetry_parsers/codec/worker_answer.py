@@ -13,7 +13,7 @@ from telemetry_parsers.typing_names import TYPE_CHECKING
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-LIMIT_BYTES = 8 << 20  # of an answer
+LIMIT_BYTES = 8 << 20  # the maximum size of an answer
 
 
 def output(name: str, *, text: str = "", stderr: str = "", status: int | None = None, data: Plain = None) -> Plain:

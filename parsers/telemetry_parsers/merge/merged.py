@@ -126,8 +126,7 @@ def _create_readings(positions: ReadingPositions, row: Sequence[Value | None], o
 def _processes_of(arranged_device: ArrangedDevice, fresh: FreshReports) -> tuple[Process, ...]:
     for report_index, device_position in arranged_device.report_positions:
         source_report = fresh.reports[report_index].report
-        all_processes = source_report.report.processes
-        if processes := tuple(process for process in all_processes if process.device == device_position):
+        if processes := tuple(item for item in source_report.report.processes if item.device == device_position):
             return processes
     return ()
 

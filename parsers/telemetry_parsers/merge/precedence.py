@@ -82,7 +82,7 @@ def _prefer_derived_ratio(choices: dict[ReadingKey, Choice], fresh: FreshReports
         return
     shape = fresh.reports[used[REPORT_INDEX]].shape
     ratio_position = shape.columns.ratios.get((used[POSITION], total[POSITION]))
-    if ratio_position is not None and shape.absences.get(ratio_position, Absent.IMPLAUSIBLE) is not None:
+    if ratio_position is not None and shape.absence_by_position.get(ratio_position, Absent.IMPLAUSIBLE) is not None:
         choices[MEMORY_RATIO] = (shape.ranks[ratio_position], *used[1:-1], ratio_position)
 
 

@@ -101,7 +101,7 @@ class ReportShape:
     """The properties of a report that rarely change: everything except numbers and times."""
 
     columns: ReportColumns
-    absences: Mapping[int, Absent | None]
+    absence_by_position: Mapping[int, Absent | None]
     devices: tuple[Device, ...]
     traits: tuple[object, ...]
     by_device: Mapping[int | None, tuple[int, ...]]
@@ -111,7 +111,7 @@ class ReportShape:
     def create(
         cls,
         columns: ReportColumns,
-        absences: Mapping[int, Absent | None],
+        absence_by_position: Mapping[int, Absent | None],
         devices: tuple[Device, ...],
         traits: tuple[object, ...],
     ) -> ReportShape:
@@ -120,10 +120,10 @@ class ReportShape:
         for position, device in enumerate(columns.devices[: len(columns.limits)]):
             by_device.setdefault(device, []).append(position)
         ranks = [NUMBER_RANK] * len(columns.keys)
-        for position, absence in absences.items():
+        for position, absence in absence_by_position.items():
             ranks[position] = NUMBER_RANK if absence is None else ABSENCE_RANK[absence]
         positions_by_device = {device: tuple(positions) for device, positions in by_device.items()}
-        return cls(columns, absences, devices, traits, positions_by_device, tuple(ranks))
+        return cls(columns, absence_by_position, devices, traits, positions_by_device, tuple(ranks))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,9 +152,9 @@ def check_report(
         columns = create_columns(names, plugin_metrics)
     values = columns.values(readings)
     # Maps positions to the values that are not numbers. None stands for a memory ratio that cannot be computed.
-    absences = {position: value for position, value in enumerate(values) if not isinstance(value, float)}
-    properties = (columns, absences, report.report.devices, _report_traits(report))
-    if shape is None or properties != (shape.columns, shape.absences, shape.devices, shape.traits):
+    absence_by_position = {position: value for position, value in enumerate(values) if not isinstance(value, float)}
+    properties = (columns, absence_by_position, report.report.devices, _report_traits(report))
+    if shape is None or properties != (shape.columns, shape.absence_by_position, shape.devices, shape.traits):
         shape = ReportShape.create(*properties)
     return CheckedReport(report, shape, values)
 

@@ -90,7 +90,6 @@ def _with_choice(state: State, key: str) -> State:
 
 
 def _with_highlighted_choice(state: State, size: Size) -> State:
-    """Choose the highlighted line, and return the new state."""
     if state.view not in (View.NODES, View.CARDS):
         return state
     body = layout(state, size).body

@@ -250,7 +250,6 @@ class _AnswerReader:
             self.draft.clear_devices()
 
     def _mark_missing_counters(self) -> None:
-        """Store `NOT_REPORTED` for each counter that is missing from the printed statistics."""
         device = self.draft.device(_DEVICE_KEY)
         for counter in (_PORT_COUNTERS if self.port.number else _ROCE_COUNTERS).values():
             target = replace(counter, label=self.port.label)

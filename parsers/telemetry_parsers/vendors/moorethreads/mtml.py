@@ -83,7 +83,7 @@ _ABSENCE_BY_CODE: Mapping[int, Absent] = {
     12: Absent.NOT_REPORTED,
     667: Absent.NOT_SUPPORTED,
 }
-MTML = LibrarySpec("MTML", "mtml", "moorethreads", devices="cards", max_devices=1024, absences=_ABSENCE_BY_CODE)
+MTML = LibrarySpec("MTML", "mtml", "moorethreads", devices="cards", max_devices=1024, absence_by_code=_ABSENCE_BY_CODE)
 
 
 def read_calls(calls: dict[str, Plain], device_draft: DeviceDraft) -> None:

@@ -244,8 +244,8 @@ def _store_fastest_fan(draft: Draft, device: int, text_by_fan: Mapping[str, str]
         return
     values = [_fan_speed(draft, device, text, where) for where, text in text_by_fan.items()]
     speeds = [value for value in values if not isinstance(value, Absent)]
-    absences = [value for value in values if isinstance(value, Absent)] or [Absent.NOT_REPORTED]
-    draft.set_value(device, FAN_TARGET, max(speeds) if len(speeds) == len(values) == fan_count else absences[0])
+    absent_values = [value for value in values if isinstance(value, Absent)] or [Absent.NOT_REPORTED]
+    draft.set_value(device, FAN_TARGET, max(speeds) if len(speeds) == len(values) == fan_count else absent_values[0])
 
 
 def _fan_speed(draft: Draft, device: int, text: str, where: str) -> Value:

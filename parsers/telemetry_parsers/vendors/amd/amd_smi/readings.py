@@ -214,7 +214,7 @@ class _ReadingChooser:
         if is_repeated and not entry.text.strip():
             self._draft.add_problem(entry.where, f"{target.key}: one of the values is missing")
         if is_repeated and len(path) > 2 and self._open_path is not None and path[:2] == self._open_path[:2]:
-            # A value may be missing here. It may be the highest value.
+            # The list may be cut off before its highest value.
             item = replace(item, value=Absent.NOT_UNDERSTOOD)
         key, candidate = (target.key, target.label), (item, target in FALLBACK_TARGETS.get(path, ()))
         previous = self.chosen.get(key)

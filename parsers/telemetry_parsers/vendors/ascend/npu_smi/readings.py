@@ -179,7 +179,7 @@ def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None
 
 
 def _targets_of(block: Block, memory_kind: int | None) -> Iterator[tuple[str, Target]]:
-    """Yield (key, target) for each reading of the block, except those of the other kind of memory."""
+    """Yield (key, target) for each reading of the block. Only memory readings of `memory_kind` are included."""
     yield from ((key, target) for key in block for target in keys.FIELDS.get(key, ()))
     yield from ((key, keys.ECC_FIELDS[key]) for key in block if key in keys.ECC_FIELDS)
     memory = {key: _MEMORY_KEYS[key] for key in block if key in _MEMORY_KEYS}
@@ -237,8 +237,8 @@ def _store_jpeg(draft: Draft, device: int, block: Block) -> None:
     if not entries:
         return
     numbers = [value for value in values if not isinstance(value, Absent)]
-    absences = [value for value in values if isinstance(value, Absent)] + [Absent.NOT_REPORTED] * (len(entries) == 1)
-    result: Value = absences[0] if absences else max(numbers)
+    missing = [value for value in values if isinstance(value, Absent)] + [Absent.NOT_REPORTED] * (len(entries) == 1)
+    result: Value = missing[0] if missing else max(numbers)
     entry = entries[values.index(result) if result in values else 0]
     draft.set_value(device, _JPEG_TARGET, result, entry.text, entry.line.where)
 

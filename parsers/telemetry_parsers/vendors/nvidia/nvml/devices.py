@@ -169,11 +169,11 @@ def read_processes(
     failures = [
         device_draft.absence_of(error, f"{kind} processes") for kind, error in lists if error_in(error) is not None
     ]
-    absences = [value for value in (*lengths, *failures) if isinstance(value, Absent)]
-    if not lengths and not absences:
+    absent_values = [value for value in (*lengths, *failures) if isinstance(value, Absent)]
+    if not lengths and not absent_values:
         return ()
     known_count: Value = float(len(processes)) if lengths else Absent.NOT_SUPPORTED
-    count = next((absence for absence in absences if absence is not Absent.NOT_SUPPORTED), known_count)
+    count = next((absence for absence in absent_values if absence is not Absent.NOT_SUPPORTED), known_count)
     device_draft.add("processes", count, source="processes")
     if is_unified:
         known_bytes = [used for process in processes.values() if (used := process.memory_used_bytes) is not None]

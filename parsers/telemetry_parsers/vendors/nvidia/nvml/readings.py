@@ -280,10 +280,10 @@ def _store_counter(
         device_draft.add_row(row, totals[name], f"all links {name}")
         return
     name = _COUNTERS[metric][0][0]
-    absences = [
+    absent_values = [
         device_draft.absence_of(answers[name], name) for answers in links.values() if error_in(answers.get(name))
     ]
-    device_draft.add(metric, absences[0] if absences else Absent.NOT_REPORTED, _TOTAL_LABEL, "NVLink")
+    device_draft.add(metric, absent_values[0] if absent_values else Absent.NOT_REPORTED, _TOTAL_LABEL, "NVLink")
 
 
 def _first_counter_without_error(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:

@@ -24,7 +24,7 @@ _ABSENCE_BY_CODE = MappingProxyType(
         27: Absent.NOT_REPORTED,
     }
 )
-NVML = LibrarySpec("NVML", "nvml", "nvidia", devices="GPUs", max_devices=256, absences=_ABSENCE_BY_CODE)
+NVML = LibrarySpec("NVML", "nvml", "nvidia", devices="GPUs", max_devices=256, absence_by_code=_ABSENCE_BY_CODE)
 
 _MHZ = 10**6
 _NS = 10**9
