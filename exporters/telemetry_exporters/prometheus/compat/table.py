@@ -124,15 +124,15 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class PerLabelValue(_MetricFormula):
-    """One sample per label value. `rename` returns the new label value, or None or "" to omit the sample."""
+    """One sample per label value. `renamed_value` returns the new label value, or None or "" to omit the sample."""
 
     label: str
-    rename: Callable[[str], str | None] = str
+    renamed_value: Callable[[str], str | None] = str
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
         """Return one sample per label value that has a new name."""
         positions = device.positions(self.metric)
-        names = ((self.rename(value), position) for value, position in positions.items())
+        names = ((self.renamed_value(value), position) for value, position in positions.items())
         return [Sample((position,), labels=((self.label, name),)) for name, position in names if name]
 
 
