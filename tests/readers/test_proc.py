@@ -94,6 +94,18 @@ def test_open_cards_are_counted_once_however_often_they_are_open(tree):
     assert found[11].holds == ()
 
 
+def test_process_that_opens_a_card_again_has_its_memory_again(tree):
+    tree.process(10)
+    fdinfo(tree, 10, client(5, 8))
+    reader = ProcReader(str(tree.root), environment=False)
+    file = tree.root / "proc" / "10" / "fdinfo" / "0"
+    uses = []
+    for text in (client(5, 8), "pos: 0\n", client(5, 8), client(5, 8)):
+        file.write_text(text)
+        uses.append(bool(tasks(reader, 10)[10].holds))
+    assert uses == [True, False, True, True]
+
+
 def test_open_cards_are_read_of_a_few_processes_at_each_poll(tree):
     pids = range(10, 30)
     for pid in pids:

@@ -148,9 +148,8 @@ class OpenCards:
             clients = tuple(parse_clients(card_fdinfo_texts(f"{proc}/{key[0]}")))
             previous_clients = self._clients_by_key.pop(key, ())
             if clients or previous_clients:
-                self._clients_by_key[key] = (
-                    clients  # now last in the dict, so the next poll reads other processes first
-                )
+                # The key is now last in the dict, so the next poll reads other processes first.
+                self._clients_by_key[key] = clients
             else:
                 self._keys_without_card.add(key)
         return self._memory_by_process()
