@@ -197,7 +197,7 @@ def is_named(folder_descriptor: int, name: str, descriptor: int) -> bool:
 
 
 def remove(folder_descriptor: int, name: str) -> None:
-    """Remove a file or a link if it exists. Raises OSError."""
+    """Remove a file or a link if it exists. Raise OSError if it cannot be removed."""
     with contextlib.suppress(FileNotFoundError):  # already removed
         os.unlink(name, dir_fd=folder_descriptor)
 
@@ -254,7 +254,7 @@ def _remove_abandoned_files(folder: int) -> None:
 
 
 def write(descriptor: int, content: bytes) -> None:
-    """Write all bytes to the descriptor. Raises OSError."""
+    """Write all bytes to the descriptor. Raise OSError if writing fails, for example on a full disk."""
     remaining = memoryview(content)
     while remaining:
         remaining = remaining[os.write(descriptor, remaining) :]
@@ -274,7 +274,7 @@ def append(descriptor: int, content: bytes) -> None:
 
 
 def replacement_risk(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
-    """Return a text that says how another user could replace the file, or None. Raises OSError."""
+    """Return how another user could replace the file, or None if no other user can. Raise OSError if it is missing."""
     real_path = path.resolve(strict=True)
     # For the parent's parents, such as /tmp, the sticky bit is sufficient protection.
     strict_paths = (real_path, real_path.parent)

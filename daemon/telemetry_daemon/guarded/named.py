@@ -29,14 +29,14 @@ _MAX_GROUPS = 256  # Python limits a socket option to 1,024 bytes
 
 
 def replace(path: Path, content: bytes, mode: int) -> None:
-    """Atomically replace a file or link. Raises OSError."""
+    """Atomically replace a file or link. Raise OSError if the new file cannot be written."""
     with _open_parent(path) as parent, folders.replacement(parent, path.name) as descriptor:
         folders.write(descriptor, content)
         os.fchmod(descriptor, mode)
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Atomically write a regular file with mode 0600. Raises OSError."""
+    """Atomically write a file with mode 0600. Raise OSError if this fails, or if the path is not a regular file."""
     with _open_parent(path) as parent:
         status = folders.status_of(parent, path.name)
         if status is not None and not stat.S_ISREG(status.st_mode):
@@ -47,7 +47,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or link if it exists. Raises OSError."""
+    """Remove a file or link if it exists. Raise OSError if it cannot be removed."""
     with _open_parent(path) as parent:
         folders.remove(parent, path.name)
 
@@ -167,7 +167,7 @@ def new_socket() -> Iterator[socket.socket]:
 
 
 def connect(path: Path, timeout_seconds: float) -> socket.socket:
-    """Return a connection to the Unix socket at the path. Raises OSError."""
+    """Connect to the Unix socket at the path. Raise OSError if it is missing, not a socket, or without a listener."""
     with _open_parent(path) as parent, contextlib.ExitStack() as on_exit:
         socket_descriptor = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
         on_exit.callback(os.close, socket_descriptor)
@@ -207,7 +207,7 @@ def is_own_user_or_group(connection: socket.socket) -> bool:
 
 
 def bind_unix_socket(path: Path) -> socket.socket:
-    """Return a socket bound to the path, replacing an unused socket. Raises OSError."""
+    """Return a socket bound to the path, replacing an unused socket. Raise OSError if the path is in use."""
     with _open_parent(path) as parent:
         _remove_unused(parent, path)
         with new_socket() as listener:

@@ -158,7 +158,7 @@ class OwnFolder:
 
 
 def bind_own_socket(path: Path, mode: int = 0o600) -> socket.socket:
-    """Bind a Unix socket in a folder of the service. Raises OSError."""
+    """Bind a Unix socket in a folder of the service. Raise OSError if another daemon listens, or binding fails."""
     if has_listener(path):
         raise OSError(f"another daemon listens on {path}")
     with OwnFolder.create_at(path.parent) as folder:

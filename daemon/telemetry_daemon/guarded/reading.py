@@ -75,7 +75,7 @@ def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:
 
 
 def read_path(path: str, limit_bytes: int) -> bytes:
-    """Return the content of a file, device or pipe. Raises OSError."""
+    """Return the content of a file, device or pipe. Raise OSError if it is too large or unreadable."""
     descriptor = os.open(path, _OPEN_FLAGS)
     try:
         first_bytes = _first_bytes(descriptor)

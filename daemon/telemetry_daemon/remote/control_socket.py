@@ -121,7 +121,7 @@ class ControlServer:
 
 
 def send_request(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
-    """Send a request, and return the answer. Raises ControlError."""
+    """Send a request, and return the answer. Raise ControlError if the daemon refuses or does not answer."""
     with _connect_and_send(path, verb, arguments) as connection:
         answer = decode_untrusted(_receive_all(connection))
     if not isinstance(answer, dict):
@@ -131,7 +131,7 @@ def send_request(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plai
 
 
 def stream_lines(path: Path, verb: str, deadline: Callable[[], float], **arguments: Plain) -> Iterator[bytes]:
-    """Yield the answer's lines until the monotonic time `deadline()`. Raises ControlError."""
+    """Yield the answer's lines until the monotonic time `deadline()`. Raise ControlError if the daemon refuses or fails."""
     with _connect_and_send(path, verb, arguments) as connection:
         buffer = bytearray()
         for data in _received_data(connection, deadline):
@@ -207,7 +207,7 @@ def _receive_all(connection: socket.socket) -> bytes:
 
 
 def daemon_answer(settings: Settings, answer_type: type[T], verb: str, **arguments: Plain) -> T:
-    """Return the daemon's answer, with strings that are safe to print. Raises CommandError."""
+    """Return the daemon's answer, safe to print. Raise CommandError if the daemon refuses or does not answer."""
     from telemetry_daemon.remote import lenient  # the daemon itself does not need this module
 
     path = socket_path(settings.state.runtime_directory)

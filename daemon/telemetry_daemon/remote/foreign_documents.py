@@ -78,7 +78,7 @@ def read_as(document_type: type[T], document: object) -> T:
 
 
 def to_snapshot(document: object) -> Snapshot:
-    """Return the snapshot in a document. Raises DocumentError."""
+    """Convert a document to a snapshot. Raise DocumentError if the document is invalid."""
     content = read_as(SnapshotJson, document)
     _check_schema("telemetry.snapshot/1", content.schema)
     wall_time = _parse_unix_time(content.time, "time")
@@ -96,7 +96,7 @@ def to_snapshot(document: object) -> Snapshot:
 
 
 def to_history(document: object) -> Past:
-    """Return the history in a document. Raises DocumentError."""
+    """Convert a document to a history. Raise DocumentError if the document is invalid."""
     content = read_as(HistoryJson, document)
     _check_schema("telemetry.history/1", content.schema)
     slots = _check_range(content.slots, "slots", SLOTS)
@@ -183,7 +183,7 @@ def _parse_source(source: SourceJson) -> SourceStatus:
     return SourceStatus(
         source=source.source,
         vendor="",
-        state=_checked_state(source.state, source.source),
+        state=_require_known_state(source.state, source.source),
         reason=source.reason,
         detail=source.detail or "",
         version=source.version,
@@ -192,7 +192,7 @@ def _parse_source(source: SourceJson) -> SourceStatus:
     )
 
 
-def _checked_state(state: State, source: str) -> State:
+def _require_known_state(state: State, source: str) -> State:
     if state not in STATES:
         raise DocumentError(f"state of {source}", "state of a source")
     return state
@@ -204,7 +204,7 @@ def _parse_health(poll: PollJson, source: str) -> Health:
         poll=poll.poll,
         tier="fast",
         lists_devices=False,
-        state=_checked_state(poll.state, source),
+        state=_require_known_state(poll.state, source),
         reason=poll.reason,
         attempted=0.0 if poll.age_seconds is None else 1.0,  # not 0 means attempted; the time is unknown
         attempted_monotonic=-(poll.age_seconds or 0.0),
@@ -270,7 +270,7 @@ def _parse_allocation(allocation: AllocationJson, subject: str) -> Allocation:
 
 def _parse_owner(owner: OwnerJson) -> Owner:
     return Owner(
-        kind=_known_kind(owner.kind),
+        kind=_kind_or_others(owner.kind),
         name=owner.name or "",
         pod_namespace=owner.pod_namespace or "",
         pod_name=owner.pod_name or "",
@@ -283,12 +283,12 @@ def _parse_owner(owner: OwnerJson) -> Owner:
     )
 
 
-def _known_kind(kind: OwnerKind) -> OwnerKind:
+def _kind_or_others(kind: OwnerKind) -> OwnerKind:
     return kind if kind in _OWNER_KINDS else "others"
 
 
 def _parse_process(process: ProcessJson, device_id: str, owners: Mapping[tuple[OwnerKind, str], Owner]) -> Process:
-    owner = None if process.owner is None else Owner(_known_kind(process.owner.kind), process.owner.name or "")
+    owner = None if process.owner is None else Owner(_kind_or_others(process.owner.kind), process.owner.name or "")
     return Process(
         device=0,
         pid=process.pid,

@@ -62,7 +62,7 @@ class Address:
 
 
 def node_address(text: str) -> Address:
-    """Return the address in a string such as HOST:PORT or unix:/PATH. Raises AddressError."""
+    """Parse an address such as HOST:PORT or unix:/PATH. Raise AddressError if it is invalid."""
     if text.startswith(_UNIX_PREFIX):
         return Address(text, unix=text.removeprefix(_UNIX_PREFIX))
     if "@" in text:
@@ -82,7 +82,7 @@ def node_address(text: str) -> Address:
 
 
 def node_addresses(texts: list[str]) -> tuple[Address, ...]:
-    """Return the addresses without duplicates. Raises AddressError for invalid or too many addresses."""
+    """Parse addresses, and drop duplicates. Raise AddressError if one is invalid, or there are too many."""
     addresses = tuple(dict.fromkeys(map(node_address, texts)))
     if len(addresses) > MAX_NODES:
         raise AddressError(f"{len(addresses)} nodes are too many; the maximum is {MAX_NODES}")
@@ -229,7 +229,7 @@ class Client:
         self._connection: _Connection | None = None
 
     def get(self, target: str) -> Response:
-        """Send a request, and return the response. Raises NodeError."""
+        """Send a request, and return the response. Raise NodeError if there is no response with status 200."""
         was_connected = self._connection is not None
         try:
             return self._request(target)
