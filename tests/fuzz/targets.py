@@ -21,7 +21,7 @@ from kits.page_lint import complaints
 from kits.planted_identities import INSERTIONS, PLANTS, Insertion, check_planted, planted, with_one_plant
 from kits.pod_resources import allocatable, listed
 from kits.web_server import connect, fetch, read_to_end
-from telemetry_daemon.commands.parse import snapshot_of_captures
+from telemetry_daemon.commands.parse import parse_captures
 from telemetry_daemon.config.file import load as load_config
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.table import default_toml
@@ -143,7 +143,7 @@ def _depth(text: str) -> int:
 def _keeps_the_contract(parser: Parser, capture: Capture) -> None:
     violations = parse_violations(parser, capture)
     assert not violations, violations
-    snapshot = snapshot_of_captures(parser, [capture])
+    snapshot = parse_captures(parser, [capture])
     wrong = complaints(renderer.text_page(snapshot))
     assert not wrong, wrong
     assert snapshot_csv.render(snapshot)

@@ -12,7 +12,7 @@ from kits.captures import own_case
 from kits.command_line import run_main
 from kits.rank_tables import version_1, version_2, written
 from telemetry_daemon.config.settings import RankSettings
-from telemetry_daemon.state.ranks import MAX_FILE_BYTES, SMALL_FILE_BYTES, RankTableWatcher, names_of_node, read_ranks
+from telemetry_daemon.state.ranks import MAX_FILE_BYTES, SMALL_FILE_BYTES, RankTableWatcher, find_node_names, read_ranks
 from telemetry_exporters.documents import snapshot_json
 from telemetry_exporters.prometheus.renderer import text_page
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
@@ -269,7 +269,7 @@ def test_a_bad_or_unfinished_table_takes_the_ranks_away(path, watch, put, bad):
 def test_a_node_whose_address_comes_after_the_table_finds_itself_in_it(path, put):
     """At boot the network may be up later than the daemon."""
     names = [frozenset({"n1"}), frozenset({"n1"}), frozenset({"n1", "10.0.0.1"})]
-    watch = RankTableWatcher(RankSettings(str(path)), put.append, names=lambda: names.pop(0))
+    watch = RankTableWatcher(RankSettings(str(path)), put.append, get_node_names=lambda: names.pop(0))
     path.write_text(written(version_1()))
     for _ in range(3):
         watch.check()
@@ -321,6 +321,6 @@ def test_a_byte_order_mark_does_no_harm(path):
 
 
 def test_node_has_its_name_and_addresses_without_the_loopback():
-    names = names_of_node()
+    names = find_node_names()
     assert os.uname().nodename in names
     assert not {"127.0.0.1", "::1", ""} & names

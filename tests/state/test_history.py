@@ -114,7 +114,7 @@ def test_slots_and_events_follow_the_wall_clock():
     after = node.history.past()
     assert (after.start, after.slots) == (before.start + 3600.0, before.slots)
     assert after.events == tuple(replace(event, wall_time=event.wall_time + 3600.0) for event in before.events)
-    assert node.history.past(first=node.history.slot_of_time(node.wall - SLOT_SECONDS)).slots == 1
+    assert node.history.past(first=node.history.slot_number_at(node.wall - SLOT_SECONDS)).slots == 1
 
 
 def test_a_simulated_past_may_begin_before_the_boot():

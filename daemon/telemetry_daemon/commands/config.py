@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     loaded = file.load_with_origins(options.settings_inputs(arguments))
     with load_parsers(find_parsers(loaded.settings.parsers.paths)) as parser_set:
         options.check_sections(arguments, loaded.settings, parser_set.polls)
-        options.warn_of_plugin_failures(parser_set)
+        options.warn_about_plugin_failures(parser_set)
     if loaded.settings.web.config_file:
         _check_web_config(loaded.settings.web.config_file)
     if loaded.settings.ranks.table:
@@ -91,7 +91,7 @@ def _check_rank_table(settings: RankSettings) -> None:
     from telemetry_parsers.vendors.ascend.rank_table import RankTableError
 
     try:
-        node_ranks = ranks.read_ranks(settings, ranks.names_of_node)
+        node_ranks = ranks.read_ranks(settings, ranks.find_node_names)
     except FileNotFoundError:
         streams.say(f"rank_table: {settings.table}: the file does not exist yet")
     except (RankTableError, OSError) as error:

@@ -70,6 +70,6 @@ def _default_directory_with_warning() -> str:
 
 
 def _grant_group_access(folder: OwnFolder, runtime_directory: str) -> None:
-    service_group = files.group_of_service(runtime_directory, _STATE_DIRECTORY)
+    service_group = files.service_group_id(runtime_directory, _STATE_DIRECTORY)
     if os.geteuid() == 0 and folder.group == 0 and service_group != 0:
         folder.set_group(service_group)

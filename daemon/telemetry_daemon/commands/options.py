@@ -151,7 +151,7 @@ def matches_device(device: MergedDevice, text: str) -> bool:
     return text in (*names, device.id, *(f"{device.vendor} {name}" for name in names))
 
 
-def warn_of_plugin_failures(parser_set: ParserSet) -> None:
+def warn_about_plugin_failures(parser_set: ParserSet) -> None:
     """Print a warning for each plugin that was not loaded."""
     for failure in parser_set.failures:
         streams.say(plugin_failure_text(failure))
@@ -228,10 +228,10 @@ def playback_options(arguments: argparse.Namespace, *, keeps_times: bool) -> Pla
     return PlaybackOptions(speed=arguments.speed or 1.0, loops=not arguments.once, keeps_times=keeps_times)
 
 
-def check_sources(names: Iterable[str], sources: Iterable[str]) -> None:
+def check_sources(requested_names: Iterable[str], sources: Iterable[str]) -> None:
     """Raise CommandError if a name is not among the sources."""
     sources = tuple(sources)
-    for name in names:
+    for name in requested_names:
         if name not in sources:
             raise unknown_name_error("source", name, sources)
 

@@ -56,14 +56,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the parsed outputs as one document, and return the exit status."""
     with load_parsers(find_parsers(arguments.paths)) as parser_set:
-        options.warn_of_plugin_failures(parser_set)
+        options.warn_about_plugin_failures(parser_set)
         parsers = {loaded.parser.name: loaded.parser for loaded in parser_set.parsers}
         hyphenated = arguments.source.replace("_", "-")  # the tool `hccn_tool` has the source `hccn-tool`
         source = hyphenated if hyphenated in parsers else arguments.source
         options.check_sources([source], parsers)
         parser = parsers[source]
         captures = [capture for path in arguments.files for capture in _captures_in_file(parser, path)]
-        snapshot = snapshot_of_captures(parser, captures)
+        snapshot = parse_captures(parser, captures)
         result = rendering.Result(snapshot, plugin_metrics=parser_set.metrics)
         sys.stdout.write(_format_result(result, arguments.format))
     status = snapshot.sources[0]
@@ -113,9 +113,9 @@ def _recorded_captures(parser: Parser, path: str, content: bytes) -> list[Captur
     return list(newest_by_poll.values())
 
 
-def snapshot_of_captures(parser: Parser, captures: Sequence[Capture]) -> Snapshot:
+def parse_captures(parser: Parser, captures: Sequence[Capture]) -> Snapshot:
     """Parse the captures, and return a snapshot with all their readings."""
-    reports = [_parse_capture(parser, capture, is_one_of_several=len(captures) > 1) for capture in captures]
+    reports = [_parse_capture(parser, capture, adds_poll_name=len(captures) > 1) for capture in captures]
     report = combine_reports(reports)
     monotonic_time, wall_time = time.monotonic(), time.time()
     store = Store("", Clock(lambda: monotonic_time, lambda: wall_time))
@@ -130,12 +130,12 @@ def snapshot_of_captures(parser: Parser, captures: Sequence[Capture]) -> Snapsho
     return _restore_problems(store.snapshot(), report)
 
 
-def _parse_capture(parser: Parser, capture: Capture, *, is_one_of_several: bool) -> Report:
+def _parse_capture(parser: Parser, capture: Capture, *, adds_poll_name: bool) -> Report:
     if capture.failure is not None:
         problem = Problem(capture.poll, capture.failure.text)
         return Report(outcome="failed", reason=capture.failure.reason, problems=(problem,))
     report = parser.parse(capture)
-    if not is_one_of_several:
+    if not adds_poll_name:
         return report
     return replace(
         report,

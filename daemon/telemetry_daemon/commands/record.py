@@ -207,9 +207,9 @@ def _record_tools(
 
 
 class _Progress:
-    def __init__(self, recorder: Recorder, seconds: float) -> None:
+    def __init__(self, recorder: Recorder, duration_seconds: float) -> None:
         self._recorder = recorder
-        self._duration_text = human.seconds(seconds)
+        self._duration_text = human.seconds(duration_seconds)
         self._first_round_end = math.inf
         self._next_time = self.start = time.monotonic()
 

@@ -165,10 +165,10 @@ def check_unique_items(texts: list[str]) -> list[str]:
     return texts
 
 
-def _make_choice_rule(words: Collection[str]) -> Callable[[str], str]:
+def _make_choice_rule(choices: Collection[str]) -> Callable[[str], str]:
     def rule(text: str) -> str:
-        if text not in words:
-            raise ValueError(f"must be one of {', '.join(words)}, not {quoted(text)}")
+        if text not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}, not {quoted(text)}")
         return text
 
     return rule

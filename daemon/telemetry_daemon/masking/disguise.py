@@ -57,7 +57,7 @@ class StandIns:
 
     def for_address(self, value: str) -> str:
         """Return the stand-in for an IP address, in the same form."""
-        if isinstance(ipaddress.ip_address(without_zeros(value)), ipaddress.IPv6Address) and "." not in value:
+        if isinstance(ipaddress.ip_address(without_leading_zeros(value)), ipaddress.IPv6Address) and "." not in value:
             return self._replace_each(value.lower(), _replace_hex_digit)
         return self._stand_in(value.lower(), _disguised_address)
 
@@ -90,7 +90,7 @@ class StandIns:
         return b"".join(blocks)
 
 
-def without_zeros(address: str) -> str:
+def without_leading_zeros(address: str) -> str:
     """Return an IPv4 address without leading zeros, such as `10.7.0.1`."""
     return _LEADING_ZEROS.sub("", address) if ":" not in address else address
 

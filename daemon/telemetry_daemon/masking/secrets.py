@@ -122,7 +122,7 @@ def _search(text: str, identities: KnownIdentities, key_treatment: Treatment | N
     names = identities.names.find(text)
     search.examine((start, end, "whole") for start, end in names if text[start:end] not in identities.models)
     for shape in FIRST_SHAPES:
-        search.examine(_spans_of_shape(text, shape, identities.harmless))
+        search.examine(_matching_spans(text, shape, identities.harmless))
     if key_treatment == "each" and is_identifying(text):
         search.examine([(0, len(text), key_treatment)])
     search.examine(
@@ -133,7 +133,7 @@ def _search(text: str, identities: KnownIdentities, key_treatment: Treatment | N
     lower_text = text.lower()
     for shape in SHAPES:
         if shape.may_be_in(lower_text):
-            search.examine(_spans_of_shape(text, shape, identities.harmless))
+            search.examine(_matching_spans(text, shape, identities.harmless))
     search.examine(_process_name_spans(text, identities.processes))
     if key_treatment == "names":
         search.examine([(0, len(text), key_treatment)])
@@ -177,7 +177,7 @@ class _Search:
             yield from ((start + left, start + right, "whole") for left, right in words.name_spans(text))
 
 
-def _spans_of_shape(text: str, shape: Shape, harmless: frozenset[str]) -> Iterator[tuple[int, int, Treatment]]:
+def _matching_spans(text: str, shape: Shape, harmless: frozenset[str]) -> Iterator[tuple[int, int, Treatment]]:
     for match in shape.pattern.finditer(text):
         if shape.accepts(match) and match["value"] not in harmless:
             yield *match.span("value"), shape.treatment

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from telemetry_daemon.masking.disguise import without_zeros
+from telemetry_daemon.masking.disguise import without_leading_zeros
 from telemetry_daemon.masking.tokens import TOKENS
 from telemetry_daemon.masking.words import HARMLESS_WORDS, looks_like_identity
 from telemetry_parsers import units
@@ -106,7 +106,7 @@ def is_private(text: str) -> bool:
 
 def _parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(without_zeros(text))
+        return ipaddress.ip_address(without_leading_zeros(text))
     except ValueError:  # not an address
         return None
 

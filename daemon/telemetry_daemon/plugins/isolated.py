@@ -136,9 +136,9 @@ def _to_problems(name: str, errors: list[str]) -> tuple[Problem, ...]:
     return problems
 
 
-def describe_parser(worker: Worker, target: str, seconds: float) -> DescribedParser:
-    """Ask the worker to describe a parser. Raises WorkerError or CodecError."""
-    return from_plain(DescribedParser, worker.call(Describe(target), seconds))
+def describe_parser(worker: Worker, target: str, deadline_seconds: float) -> DescribedParser:
+    """Ask the worker to describe a parser. Raise WorkerError if it does not answer, CodecError if the answer is invalid."""
+    return from_plain(DescribedParser, worker.call(Describe(target), deadline_seconds))
 
 
 def isolated_parser(parser: DescribedParser, worker: Worker, target: str, deadline_seconds: float) -> Parser:

@@ -60,7 +60,7 @@ class EarlyPolls:
     def _outdated_device_list_polls(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
         """Yield polls that list devices, belong to another source of the vendor, and did not run recently."""
         now = self._clock.monotonic()
-        for other_source in _sources_of_vendor(source.parser.vendor, sources):
+        for other_source in _vendor_sources(source.parser.vendor, sources):
             for poll in other_source.parser.polls:
                 health = self._store.health_of((other_source.name, poll.name))
                 if other_source is source or not poll.lists_devices or health is None:
@@ -70,7 +70,7 @@ class EarlyPolls:
 
     def _dependent_polls(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:
         """Yield polls in state `no_devices` of the vendor's sources that do not list devices themselves."""
-        for source in _sources_of_vendor(vendor, sources):
+        for source in _vendor_sources(vendor, sources):
             if any(poll.lists_devices for poll in source.parser.polls):
                 continue
             for poll in source.parser.polls:
@@ -79,5 +79,5 @@ class EarlyPolls:
                     yield source.name, poll
 
 
-def _sources_of_vendor(vendor: str, sources: Collection[Source]) -> Iterator[Source]:
+def _vendor_sources(vendor: str, sources: Collection[Source]) -> Iterator[Source]:
     return (source for source in sources if source.parser.vendor == vendor)

@@ -27,8 +27,8 @@ class _LoggedLines:
 
 
 class _LineLimit:
-    def __init__(self, clock: Callable[[], float], seconds: float, limit: int) -> None:
-        self._clock, self._seconds, self._limit = clock, seconds, limit
+    def __init__(self, clock: Callable[[], float], interval_seconds: float, limit: int) -> None:
+        self._clock, self._interval_seconds, self._limit = clock, interval_seconds, limit
         self._lock = threading.Lock()
         self._logged_by_subject: dict[Hashable, _LoggedLines] = {}
 
@@ -37,7 +37,7 @@ class _LineLimit:
         with self._lock:
             now = self._clock()
             logged = self._logged_by_subject.get(subject)
-            if logged is None or now - logged.since >= self._seconds:
+            if logged is None or now - logged.since >= self._interval_seconds:
                 logged = self._logged_by_subject[subject] = _LoggedLines(now)
             remaining = self._limit - logged.line_count
             if remaining <= 0 or pattern in logged.patterns:
@@ -55,14 +55,14 @@ class LogLimits:
         self._problems = _LineLimit(clock, DAY_SECONDS, bounds.MAX_PROBLEMS)
         self._events = _LineLimit(clock, HOUR_SECONDS, MAX_DEVICE_EVENTS)
 
-    def message_of_problem(self, source: Source, poll: Poll, problem: Problem) -> str:
+    def problem_log_message(self, source: Source, poll: Poll, problem: Problem) -> str:
         """Return the message for a problem, or "" to log nothing."""
         # A problem may quote a reading that changes at each poll.
         pattern = _DIGITS.sub("0", f"{problem.where}: {problem.text}")
         remaining = self._problems.count_line((source.name, poll.name), pattern)
         return {0: "", 1: "too many kinds of problems; no more are logged today"}.get(remaining, "problem")
 
-    def message_of_event(self, source: Source, event: DeviceEvent) -> str:
+    def event_log_message(self, source: Source, event: DeviceEvent) -> str:
         """Return the message for a new or lost device, or "" to log nothing."""
         remaining = self._events.count_line(source.name)
         messages = {0: "", 1: "too many device changes; no more are logged this hour"}

@@ -41,9 +41,9 @@ class SuspendedPolls:
     def suspend(self, source: str, poll: Poll, job_id: str, interval: float) -> None:
         """Suspend a poll's job. Check at this interval whether its tool, library or files exist."""
         with self._lock:
-            polls_of_source = self._suspended.setdefault(source, {})
-            is_suspended = poll.name in polls_of_source
-            polls_of_source[poll.name] = _SuspendedPoll(poll, interval, self._monotonic())
+            suspended_by_poll = self._suspended.setdefault(source, {})
+            is_suspended = poll.name in suspended_by_poll
+            suspended_by_poll[poll.name] = _SuspendedPoll(poll, interval, self._monotonic())
             if not is_suspended:
                 with suppress(JobLookupError):  # the scheduler was shut down
                     self._scheduler.pause_job(job_id)
@@ -56,9 +56,9 @@ class SuspendedPolls:
     def forget(self, source: str, poll: Poll) -> None:
         """Stop checking a poll. The caller resumes or removes the poll's job."""
         with self._lock:
-            polls_of_source = self._suspended.get(source, {})
-            polls_of_source.pop(poll.name, None)
-            if not polls_of_source:
+            suspended_by_poll = self._suspended.get(source, {})
+            suspended_by_poll.pop(poll.name, None)
+            if not suspended_by_poll:
                 self._suspended.pop(source, None)
             self._update_job()
 
@@ -86,8 +86,8 @@ class SuspendedPolls:
             interval = self._check_interval or 0.0
             due_polls = [
                 (source, suspended.poll)
-                for source, polls_of_source in self._suspended.items()
-                for suspended in polls_of_source.values()
+                for source, suspended_by_poll in self._suspended.items()
+                for suspended in suspended_by_poll.values()
                 # Include checks that are nearly due, so that one run of the job covers them.
                 if suspended.interval <= interval or now - suspended.checked_at >= suspended.interval - interval / 2
             ]

@@ -154,11 +154,13 @@ class OneShot:
             if self._clock.monotonic() < deadline:
                 store.put(source.name, poll, outcome.capture, outcome.report, outcome.result, _VALIDITY_SECONDS)
 
-    def _put_timeouts(self, store: Store, source: Source, polls: Sequence[Poll], start: float, seconds: float) -> None:
-        failure = Failure("failed", "timeout", f"no answer within {seconds:g} s")
+    def _put_timeouts(
+        self, store: Store, source: Source, polls: Sequence[Poll], start: float, timeout_seconds: float
+    ) -> None:
+        failure = Failure("failed", "timeout", f"no answer within {timeout_seconds:g} s")
         for poll in polls:
             if store.health_of((source.name, poll.name)) is None:
                 outcome = source.outcome_without_poll(poll, failure)
-                capture = replace(outcome.capture, seconds=seconds, monotonic_time=start)
+                capture = replace(outcome.capture, seconds=timeout_seconds, monotonic_time=start)
                 result = PollResult(failure.state, failure.reason, failure.text)
                 store.put(source.name, poll, capture, None, result, _VALIDITY_SECONDS)

@@ -106,10 +106,10 @@ class Releases:
         self._lock = threading.Lock()
         self._ends_by_source: dict[str, float] = {}
 
-    def release(self, source: str, seconds: float = math.inf) -> None:
-        """Release a source for this many seconds, by default until it is resumed."""
+    def release(self, source: str, duration_seconds: float = math.inf) -> None:
+        """Release a source for this duration, by default until it is resumed."""
         with self._lock:
-            self._ends_by_source[source] = self._monotonic() + seconds
+            self._ends_by_source[source] = self._monotonic() + duration_seconds
 
     def resume(self, source: str) -> bool:
         """End a release, and return whether the source was released."""

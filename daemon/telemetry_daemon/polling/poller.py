@@ -113,15 +113,15 @@ class Poller:
             self.remove(name)
             self.add(create_source())
 
-    def release(self, name: str, create_source: Callable[[], Source], seconds: float) -> tuple[int, ...]:
+    def release(self, name: str, create_source: Callable[[], Source], duration_seconds: float) -> tuple[int, ...]:
         """Release a source, and return the PIDs that may still use a device."""
         with self._change_lock:
-            return self._release(self.sources()[name], create_source(), seconds)
+            return self._release(self.sources()[name], create_source(), duration_seconds)
 
-    def _release(self, previous: Source, source: Source, seconds: float) -> tuple[int, ...]:
+    def _release(self, previous: Source, source: Source, duration_seconds: float) -> tuple[int, ...]:
         with self._lock:
             self._sources[source.name] = source
-            self._releases.release(source.name, seconds)
+            self._releases.release(source.name, duration_seconds)
         previous.close()
         failure = Failure("released", None, self._releases.release_text(source.name))
         for poll in source.parser.polls:
@@ -137,12 +137,12 @@ class Poller:
             self._poll_soon(name, poll)
         return was_released
 
-    def run_every(self, name: str, seconds: float, function: Callable[[], None]) -> None:
+    def run_every(self, name: str, interval_seconds: float, function: Callable[[], None]) -> None:
         """Run a function at this interval, on a separate thread."""
         alias = f"{name} (background task)"  # no source can have this name
         self._scheduler.add_executor(SingleThreadExecutor(), alias=alias)
         self._scheduler.add_job(
-            function, trigger=MonotonicTrigger(seconds, 0.0, self._clock.monotonic), id=name, executor=alias
+            function, trigger=MonotonicTrigger(interval_seconds, 0.0, self._clock.monotonic), id=name, executor=alias
         )
 
     def is_alive(self) -> bool:
@@ -330,10 +330,10 @@ class Poller:
             log.log(level, "source changed state", extra={**fields, "reason": result.reason, "detail": result.detail})
         for event in attempt.events:
             level = logging.WARNING if event.kind == "lost" else logging.INFO
-            if message := self._log_limits.message_of_event(source, event):
+            if message := self._log_limits.event_log_message(source, event):
                 log.log(level, message, extra={"vendor": event.vendor, "device": event.device, "id": event.id})
         for problem in attempt.problems:
-            if message := self._log_limits.message_of_problem(source, poll, problem):
+            if message := self._log_limits.problem_log_message(source, poll, problem):
                 log.warning(message, extra={**fields, "where": problem.where, "text": problem.text})
 
     def _log_level(self, source: str, poll: Poll, state: State) -> int:

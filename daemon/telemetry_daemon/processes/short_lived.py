@@ -62,7 +62,7 @@ class ShortLivedProcess:
 
 
 def run_command(command: Sequence[str], request: str, deadline_seconds: float) -> ProcessResult:
-    """Run the command with this request, and return its result. Raises NoAnswerError."""
+    """Run the command with this request on standard input. Raise NoAnswerError if it cannot start or is too slow."""
     return ShortLivedProcess(command, request).complete(deadline_seconds)
 
 

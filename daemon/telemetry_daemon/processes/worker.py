@@ -108,7 +108,7 @@ class Worker:
         return 0.0 if self._process is None else self._clock() - self._started_at
 
     def call(self, request: Ask, deadline_seconds: float, is_cancelled: Callable[[], bool] = lambda: False) -> Plain:
-        """Send a request and return the serialized result. Raises WorkerError."""
+        """Send a request and return the serialized result. Raise a subclass of WorkerError if the call fails."""
         deadline = time.monotonic() + deadline_seconds
         if not self._call_lock.acquire(timeout=max(0.0, deadline_seconds)):
             raise WorkerTimeoutError(f"{self.label}: the worker was busy with another call for {deadline_seconds:g} s")

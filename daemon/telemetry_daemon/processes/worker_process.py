@@ -76,7 +76,7 @@ class WorkerProcess:
         return f"the worker {_exit_text(self.exit_info) if self._exited_by_itself else 'closed its pipe'}{last_line}"
 
     def exchange(self, line: bytes, deadline: float) -> bytes:
-        """Send a line and return the answer. Raises LateError, WorkerGoneError or AnswerTooLargeError."""
+        """Send a line and return the answer. Raise LateError, WorkerGoneError or AnswerTooLargeError on failure."""
         unsent = memoryview(line)
         poll = select.poll()
         poll.register(self._request_descriptor, select.POLLOUT)

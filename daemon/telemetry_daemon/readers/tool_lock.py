@@ -180,7 +180,7 @@ def _file_name(tool: str) -> str:
 
 
 def _open_and_lock(folder: Path, tool: str) -> int:
-    """Lock the tool's file, and return its descriptor. Raises BlockingIOError."""
+    """Lock the tool's file, and return its descriptor. Raise BlockingIOError if another process holds the lock."""
     name = _file_name(tool)
     with OwnFolder.create_at(folder, _FOLDER_MODE) as own_folder:
         while True:

@@ -38,9 +38,9 @@ def failure_of(run: RunResult, command: str, deadline_seconds: float, limits: Ru
     return new_failure("timeout", f"{command} did not exit within {deadline_seconds:g} s and was {consequence}")
 
 
-def stuck_failure(command: str, pid: int, seconds: float) -> Failure:
+def stuck_failure(command: str, pid: int, running_seconds: float) -> Failure:
     """Return the failure to report while an earlier run has not exited."""
-    text = f"{command} (process {pid}) has not exited for {seconds:.0f} s; no new run is started"
+    text = f"{command} (process {pid}) has not exited for {running_seconds:.0f} s; no new run is started"
     return Failure("stuck", None, text)
 
 

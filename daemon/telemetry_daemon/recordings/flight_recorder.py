@@ -71,15 +71,15 @@ class FlightRecorder:
             if not self._is_closed:
                 self._schedule_file(alarm, self._clock.monotonic())
 
-    def end(self, seconds: float) -> None:
-        """Ignore later alarms, and write the pending file within `seconds`."""
+    def end(self, timeout_seconds: float) -> None:
+        """Ignore later alarms, and write the pending file within the timeout."""
         with self._lock:
             self._is_closed = True
             pending, self._pending = self._pending, None
             if self._timer is not None:
                 self._timer.cancel()
-        deadline = self._clock.monotonic() + seconds
-        if self._write_lock.acquire(timeout=seconds):  # also wait for a file that is being written
+        deadline = self._clock.monotonic() + timeout_seconds
+        if self._write_lock.acquire(timeout=timeout_seconds):  # also wait for a file that is being written
             self._write_lock.release()
             if pending is not None:
                 self._write_file(pending, max(0.0, deadline - self._clock.monotonic()))
@@ -138,9 +138,9 @@ class FlightRecorder:
             self._written = None if pending.is_rewrite else pending
         self._write_file(pending, _MAX_WRITE_SECONDS)
 
-    def _write_file(self, pending: _PendingFile, seconds: float) -> None:
+    def _write_file(self, pending: _PendingFile, timeout_seconds: float) -> None:
         with self._write_lock:  # only one file is written at a time
-            error = self._write(pending.name, self._recent_captures.packed(), seconds)
+            error = self._write(pending.name, self._recent_captures.packed(), timeout_seconds)
         with self._lock:
             if not error:
                 self._policy.add(pending.counted)  # counts the file, even if its first write failed
@@ -159,14 +159,16 @@ class FlightFileWriter:
         self._folder = str(flights.folder_in(state_directory))
         self._parser_paths = parser_paths
 
-    def write(self, name: str, packed: Iterable[bytes], seconds: float = _MAX_WRITE_SECONDS) -> str:
+    def write(self, name: str, packed: Iterable[bytes], timeout_seconds: float = _MAX_WRITE_SECONDS) -> str:
         """Write a file. Return an error text, or "" on success."""
         request: dict[str, Any] = {"folder": self._folder, "name": name, "parser_paths": self._parser_paths}
         try:
             with os.fdopen(os.memfd_create("captures"), "wb") as file:
                 sizes = [file.write(capture) for capture in packed]
                 file.seek(0)
-                return self._run_writer({**request, "seconds": seconds, "descriptor": file.fileno(), "sizes": sizes})
+                return self._run_writer(
+                    {**request, "seconds": timeout_seconds, "descriptor": file.fileno(), "sizes": sizes}
+                )
         except OSError as error:
             return f"no memory for the captures: {error.strerror}"
 

@@ -79,17 +79,17 @@ def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[b
         parser = CaptureParser(loaded)
         for report in filter(None, map(parser.parse, _decoded_captures(members))):
             mask.learn(report)  # kept captures may contain identities from dropped ones
-        selected = _within_time(_decoded_captures(reversed(members)), start, request.seconds)
+        selected = _limit_time(_decoded_captures(reversed(members)), start, request.seconds)
         packed_lines = [zlib.compress(capture_line(mask.masked_capture(item, parser.parse(item)))) for item in selected]
     return map(zlib.decompress, reversed(packed_lines))
 
 
-def _within_time(captures: Iterable[Capture], start: float, seconds: float) -> Iterator[Capture]:
-    """Yield captures until the time is over. Each source gets only a share of the time."""
+def _limit_time(captures: Iterable[Capture], start: float, limit_seconds: float) -> Iterator[Capture]:
+    """Yield captures until a share of the limit has passed. Skip sources whose captures took too long."""
     used_seconds: dict[str, float] = {}
     for capture in captures:
         now, source_seconds = time.monotonic(), used_seconds.get(capture.source, 0.0)
-        if now - start < _TOTAL_SHARE * seconds and source_seconds < _SOURCE_SHARE * seconds:
+        if now - start < _TOTAL_SHARE * limit_seconds and source_seconds < _SOURCE_SHARE * limit_seconds:
             yield capture
             used_seconds[capture.source] = source_seconds + time.monotonic() - now
 

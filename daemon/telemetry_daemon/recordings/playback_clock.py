@@ -129,10 +129,10 @@ class PlaybackClock:
             while (remaining := position - self._position()) > 0 and not self.is_interrupted():
                 self._condition.wait(remaining / self._speed if self._is_running and remaining < math.inf else None)
 
-    def restart_after(self, seconds: float) -> None:
-        """Wait this long, then request a seek to the beginning."""
+    def restart_after(self, pause_seconds: float) -> None:
+        """Wait for `pause_seconds`, and while the playback is paused. Then request a seek to the beginning."""
         with self._condition:
-            end_time = self._clock() + seconds
+            end_time = self._clock() + pause_seconds
             while not self.is_interrupted():
                 remaining = end_time - self._clock()
                 if self._is_running and remaining <= 0:

@@ -144,8 +144,8 @@ class ReplayNode(Node):
         super().close()
 
 
-def _seek_by(seconds: float) -> Callable[[PlaybackControls], None]:
-    return lambda controls: controls.seek(controls.position + seconds)
+def _seek_by(offset_seconds: float) -> Callable[[PlaybackControls], None]:
+    return lambda controls: controls.seek(controls.position + offset_seconds)
 
 
 def _change_speed(factor: float) -> Callable[[PlaybackControls], None]:

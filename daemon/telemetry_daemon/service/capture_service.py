@@ -78,12 +78,12 @@ class CaptureService:
             )
             self._capture_feed.add_listener(recent_captures.add, lambda: None)
 
-    def end(self, seconds: float) -> None:
-        """Finish the recorder's files within this many seconds, and disable the recorder."""
+    def end(self, timeout_seconds: float) -> None:
+        """Finish the recorder's files within the timeout, and disable the recorder."""
         recorder, self._recorder = self._recorder, None
         if recorder is not None:
             self._capture_feed.remove_listener(recorder.recent_captures.add)
-            recorder.flight_recorder.end(seconds)
+            recorder.flight_recorder.end(timeout_seconds)
 
     def flights(self) -> tuple[FlightFile, ...]:
         """Return the recorder's files, newest first, as of the last `update_flights`."""
@@ -99,8 +99,8 @@ class CaptureService:
             self._flights = ()
             log.debug("the flight recorder's files cannot be listed", extra={"error": error})
 
-    def _write(self, writer: FlightFileWriter, name: str, packed: Iterable[bytes], seconds: float) -> str:
-        error_text = writer.write(name, packed, seconds)
+    def _write(self, writer: FlightFileWriter, name: str, packed: Iterable[bytes], timeout_seconds: float) -> str:
+        error_text = writer.write(name, packed, timeout_seconds)
         self.update_flights()
         return error_text
 

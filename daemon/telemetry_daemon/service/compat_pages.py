@@ -64,7 +64,7 @@ class CompatPages:
         return PeerPages(node, defaults)
 
     async def serve(self, settings: Settings, site: Handler, limits: RateLimits) -> None:
-        """Serve the pages at their configured addresses. Raises WebError."""
+        """Serve the pages at their configured addresses. Raise WebError if a setting is invalid."""
         if self._servers is None and any(compat.listen_address for compat in settings.compat.values()):
             from telemetry_daemon.service.compat_servers import CompatServers
 

@@ -30,7 +30,7 @@ class CompatServers:
         self._servers: dict[str, WebServer] = {}
 
     async def serve(self, settings: Settings) -> Mapping[str, str]:
-        """Serve the pages, and return each exporter's error, if any. Raises WebError."""
+        """Serve the pages. Return each exporter's listen error, or "". Raise WebError if a setting is invalid."""
         compat_by_name = {name: compat for name, compat in settings.compat.items() if compat.listen_address}
         for name in self._servers.keys() - compat_by_name.keys():
             await self._servers.pop(name).close()

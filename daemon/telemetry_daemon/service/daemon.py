@@ -187,7 +187,7 @@ class Service:
         return OwnerAccounting(settings.attribution, settings.state.directory if stores_state else None, node.clock)
 
     async def run(self) -> int:
-        """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError."""
+        """Serve until SIGTERM or SIGINT, and return the exit status. Raise WebError if a web server cannot start."""
         loop = asyncio.get_running_loop()
         # A client may send a signal as soon as the port is open, so the handlers are set before that.
         for signal_number in (signal.SIGTERM, signal.SIGINT):

@@ -29,7 +29,7 @@ class LocalSite:
         self._web_server = WebServer(self._respond, listen=(), config_file="")
 
     async def start(self) -> None:
-        """Listen on the socket. Raises OSError."""
+        """Listen on the socket. Raise OSError if another daemon listens on it, or it cannot be created."""
         await self._web_server.start_on(await asyncio.to_thread(self._create_listener), is_own_user_or_group)
 
     async def close(self) -> None:

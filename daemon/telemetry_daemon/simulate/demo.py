@@ -30,7 +30,7 @@ DEFAULT_GROUPS: Groups = (("nvidia", 8),)
 
 
 def parse_demo(text: str) -> Groups:
-    """Return the groups of cards in `text`, or the default groups. Raise DemoError."""
+    """Return the groups of cards in `text`, or the default groups. Raise DemoError if a group is invalid."""
     if not text.strip():
         return DEFAULT_GROUPS
     counts: dict[str, int] = {}

@@ -74,7 +74,7 @@ def _first_slot(since: Sequence[str] | None, history: History) -> int | None:
         raise BadQueryError(
             400, f"invalid `since` {quoted(since[-1])}; use Unix seconds, or a time such as 2026-01-01T00:00:00Z"
         )
-    return history.slot_of_time(time)
+    return history.slot_number_at(time)
 
 
 def _parse_unix_seconds(text: str) -> float | None:

@@ -110,9 +110,9 @@ def accepts_gzip(accept_encoding: str) -> bool:
     return gzip > 0 and gzip >= qualities.get("identity", 0.0)
 
 
-def filter_families(page: bytes, names: Collection[str]) -> bytes:
-    """Return the metric families whose name, or the name of whose samples, is among `names`."""
-    requested = {name.encode("utf-8", "replace") for name in names}
+def filter_families(page: bytes, requested_names: Collection[str]) -> bytes:
+    """Return the metric families that have a requested name, or whose samples have one."""
+    requested = {name.encode("utf-8", "replace") for name in requested_names}
     _, *families = (b"\n" + page).split(b"\n" + _FAMILY_START)
     parts = [_FAMILY_START + family.removesuffix(b"\n") + b"\n" for family in families if requested & _names_in(family)]
     return b"".join(parts)

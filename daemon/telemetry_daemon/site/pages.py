@@ -134,13 +134,13 @@ def _tiles_html(tiles: Iterable[overview.Tile]) -> str:
 def _troubles_html(troubles: Iterable[overview.Trouble]) -> str:
     parts = [
         f'<li class="{trouble.severity.value}"><strong>{escaped(trouble.what)}</strong>: {escaped(trouble.reason)}<br>'
-        f'<span class="dim">{_with_code(trouble.remedy)}</span></li>\n'
+        f'<span class="dim">{_render_code_spans(trouble.remedy)}</span></li>\n'
         for trouble in troubles
     ]
     return f'<ul class="troubles">\n{"".join(parts)}</ul>\n' if parts else ""
 
 
-def _with_code(text: str) -> str:
+def _render_code_spans(text: str) -> str:
     parts = escaped(text).split("`")
     return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
 
@@ -184,7 +184,7 @@ def _device_name(device: MergedDevice) -> str:
 def _finding_html(finding: Finding) -> str:
     meaning = f": {escaped(finding.meaning)}" if finding.meaning else ""
     headline = f'<span class="state {finding.severity.value}">{escaped(finding.headline)}</span>'
-    return f"<p>{headline}{meaning}<br>{_with_code(finding.remedy)}</p>\n"
+    return f"<p>{headline}{meaning}<br>{_render_code_spans(finding.remedy)}</p>\n"
 
 
 def _reading_item(line: details.Line, counter: MergedReading | None) -> str:

@@ -188,14 +188,14 @@ class Site:
         if request.query == COUNTERS_QUERY:
             self._read_counters()
         elif request.query:
-            return self._snapshot_of_devices(request)
+            return self._selected_devices_response(request)
         from telemetry_exporters.documents import snapshot_json  # unused if the daemon is only scraped
 
         return self._cached(
             request, "json", lambda snapshot: snapshot_json.render(snapshot, self._plugin_metrics).encode(), _JSON, ()
         )
 
-    def _snapshot_of_devices(self, request: Request) -> Response:
+    def _selected_devices_response(self, request: Request) -> Response:
         from telemetry_daemon.site.history_routes import selected_snapshot  # unused if the daemon is only scraped
 
         try:

@@ -79,7 +79,7 @@ def load(path: Path, default_since: float = _UNKNOWN_TIME) -> StoredDevices:
 
 
 def save(path: Path, stored: StoredDevices) -> None:
-    """Write the devices, except simulated devices, and their events. Raises OSError."""
+    """Write all devices that are not simulated, and their events. Raise OSError if the file cannot be written."""
     real_devices = stored.filtered(lambda identity: not identity.simulated)
     document = _Document(SCHEMA, real_devices.devices, real_devices.since, real_devices.events)
     text = json.dumps(to_plain(_Document, document), indent=1) + "\n"

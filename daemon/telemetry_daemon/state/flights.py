@@ -42,7 +42,7 @@ def file_name(wall_time: float, cause: str) -> str:
 
 
 def list_flights(state_directory: str) -> tuple[FlightFile, ...]:
-    """Return the flight files, newest first. Raises OSError."""
+    """Return the flight files, newest first. Raise OSError if the folder is unreadable or unsafe."""
     path = folder_in(state_directory)
     try:
         with OwnFolder.at(path) as folder:
@@ -52,7 +52,7 @@ def list_flights(state_directory: str) -> tuple[FlightFile, ...]:
 
 
 def remove_oldest(path: Path, folder: OwnFolder, written_name: str, max_bytes: int = MAX_BYTES) -> None:
-    """Remove the oldest files until the limits are met, but never the file `written_name`. Raises OSError."""
+    """Remove the oldest files until the limits are met, but never `written_name`. Raise OSError if one cannot be removed."""
     bytes_left = max_bytes
     # If the clock was set back, older files may have later names, so the newest file is moved to the front.
     flights = sorted(_list_newest_first(path, folder), key=lambda flight: flight.name != written_name)

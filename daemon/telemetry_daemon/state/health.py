@@ -79,9 +79,9 @@ def is_source_gone(result: PollResult, poll: Poll) -> bool:
     return result.reason in _SOURCE_WIDE_REASONS
 
 
-def expiry_time(started: float, interval: float, seconds: float) -> float:
+def expiry_time(started: float, interval: float, poll_seconds: float) -> float:
     """Return the time at which a reading that was taken at `started` expires."""
-    return started + max(MIN_LIFETIME_SECONDS, LIFETIME_INTERVALS * max(interval, seconds))
+    return started + max(MIN_LIFETIME_SECONDS, LIFETIME_INTERVALS * max(interval, poll_seconds))
 
 
 def health_after(
@@ -167,7 +167,7 @@ def source_status(
         detail=worst_poll.detail,
         up=up,
         version={key: value for report in fresh_reports for key, value in report.facts}.get("tool_version"),
-        problems=_distinct_problems((*_problem_of_failure(worst_poll), *problems, *merge_problems)),
+        problems=_distinct_problems((*_failure_problems(worst_poll), *problems, *merge_problems)),
         unknown_fields=tuple(sorted({field for report in fresh_reports for field in report.unknown_fields})),
         polls=tuple(polls),
         cpu_seconds=cpu_seconds,
@@ -191,7 +191,7 @@ def _distinct_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return (*map(cut_problem, distinct_problems[: bounds.MAX_PROBLEMS]), omitted)
 
 
-def _problem_of_failure(health: Health) -> tuple[Problem, ...]:
+def _failure_problems(health: Health) -> tuple[Problem, ...]:
     if health.state in ("failed", "stuck") and health.detail:
         return (Problem(health.poll, health.detail),)
     return ()

@@ -211,7 +211,7 @@ class History:
         """Return the number of the open slot."""
         return self._open_slot
 
-    def slot_of_time(self, wall_time: float) -> int:
+    def slot_number_at(self, wall_time: float) -> int:
         """Return the number of the slot that contains this Unix time."""
         return int((wall_time - self._clock.boot_time() + _MAX_SLEW_SECONDS) // SLOT_SECONDS)
 

@@ -122,13 +122,13 @@ class Entry:
             fields = asdict(self.owner)
             self.owner = JobOwner(**{name: fields[name] or value for name, value in asdict(deep_clean(owner)).items()})
 
-    def add_gap(self, start: float, end: float, seconds: float) -> None:
-        """Record a period without measurements."""
+    def add_gap(self, start: float, end: float, missed_seconds: float) -> None:
+        """Record a period that contains `missed_seconds` without measurements."""
         gap = self.gaps[-1] if self.gaps else None
         if gap is not None and (gap.end == start or len(self.gaps) >= MAX_GAPS):
-            self.gaps[-1] = Gap(gap.start, end, gap.seconds + seconds)
+            self.gaps[-1] = Gap(gap.start, end, gap.seconds + missed_seconds)
         else:
-            self.gaps.append(Gap(start, end, seconds))
+            self.gaps.append(Gap(start, end, missed_seconds))
 
     def shorten_last_gap(self, end: float) -> None:
         """Shorten the last gap so that it ends at this Unix time or earlier."""
@@ -153,9 +153,9 @@ class Entry:
             self.end or self._start_of_absence(),
             sum(card.seconds for card in cards),
             sum(card.measured_seconds for card in cards),
-            _sum_of_known([card.busy_seconds for card in cards]),
-            _sum_of_known([card.energy_joules for card in cards]),
-            _sum_of_known([card.throttled_seconds for card in cards]),
+            _sum_known([card.busy_seconds for card in cards]),
+            _sum_known([card.energy_joules for card in cards]),
+            _sum_known([card.throttled_seconds for card in cards]),
             tuple(self.gaps),
             cards,
         )
@@ -218,7 +218,7 @@ def _to_card_share(card_use: CardUse, unsettled: Tally) -> CardShare:
         tally.seconds,
         tally.sums[BUSY].seconds if BUSY in sums else 0.0,
         _integral(sums, BUSY),
-        _sum_of_known([_integral(sums, metric) for metric in _ENERGY]),
+        _sum_known([_integral(sums, metric) for metric in _ENERGY]),
         _integral(sums, THROTTLED),
         card_use.memory_peak,
         {
@@ -280,6 +280,6 @@ def _growth(last: float | None, tallies: Sequence[Tally], at_start: Tally, metri
     return max(sum(metric_sum.integral for metric_sum in sums) - sum_at_start, last or 0.0)
 
 
-def _sum_of_known(values: list[float | None]) -> float | None:
+def _sum_known(values: list[float | None]) -> float | None:
     numbers = [value for value in values if value is not None]
     return sum(numbers) if numbers else None

@@ -51,7 +51,7 @@ def encode_ledger(saved: SavedLedger) -> str:
 
 
 def decode_ledger(content: bytes | str) -> SavedLedger:
-    """Decode the content of `ledger.json`. Raises CodecError."""
+    """Decode the content of `ledger.json`. Raise CodecError if it is invalid."""
     saved = from_plain(SavedLedger, decode_line(content))
     return replace(saved, jobs=tuple(clean_record(job) for job in saved.jobs))
 

@@ -65,12 +65,12 @@ class MaintenanceState:
         if path is not None:
             self._load(path)
 
-    def announce(self, seconds: float, reason: str | None) -> None:
+    def announce(self, duration_seconds: float, reason: str | None) -> None:
         """Replace the maintenance window. If `reason` is None, keep the current reason."""
         with self._lock:
             current_reason = self._announced.reason if self._announced is not None and self._current().is_on else ""
             new_reason = current_reason if reason is None else clean(reason)[:MAX_REASON_LENGTH]
-            self._announced = _Announcement(self._uptime() + seconds, new_reason)
+            self._announced = _Announcement(self._uptime() + duration_seconds, new_reason)
 
     def end(self) -> None:
         """End the maintenance now."""
@@ -86,7 +86,7 @@ class MaintenanceState:
             return self._current()
 
     def save(self) -> None:
-        """Write the maintenance file if its content changed. Raises OSError."""
+        """Write the maintenance file if its content changed. Raise OSError if it cannot be written."""
         if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             raise TimeoutError(errno.ETIMEDOUT, "the disk does not answer")
         try:
@@ -159,6 +159,6 @@ def path_in(directory: str) -> Path:
     return Path(directory) / "maintenance.json"
 
 
-def is_announceable(seconds: float) -> bool:
+def is_announceable(duration_seconds: float) -> bool:
     """Return whether a maintenance window may last this long."""
-    return math.isfinite(seconds) and 0 < seconds <= MAX_SECONDS
+    return math.isfinite(duration_seconds) and 0 < duration_seconds <= MAX_SECONDS

@@ -44,12 +44,12 @@ class LocalRanks:
     summary: str
 
 
-def read_ranks(settings: RankSettings, names: Callable[[], Collection[str]]) -> LocalRanks:
-    """Read the ranks of this node, which has one of these names. Raises RankTableError or OSError."""
+def read_ranks(settings: RankSettings, get_node_names: Callable[[], Collection[str]]) -> LocalRanks:
+    """Read the ranks of this node. Raise RankTableError if the table is invalid, OSError if it is unreadable."""
     try:
-        return _parse_local_ranks(settings, names(), read_file(settings.table, SMALL_FILE_BYTES))
+        return _parse_local_ranks(settings, get_node_names(), read_file(settings.table, SMALL_FILE_BYTES))
     except TooLargeError:  # a large table is read in a child process
-        return _read_in_child(settings, names())
+        return _read_in_child(settings, get_node_names())
 
 
 def main() -> int:
@@ -75,8 +75,8 @@ def main() -> int:
     return exits.OK
 
 
-def _read_in_child(settings: RankSettings, names: Collection[str]) -> LocalRanks:
-    request = json.dumps({"settings": asdict(settings), "names": list(names)})
+def _read_in_child(settings: RankSettings, node_names: Collection[str]) -> LocalRanks:
+    request = json.dumps({"settings": asdict(settings), "names": list(node_names)})
     try:
         result = short_lived.run_command(short_lived.command_for(__name__), request, _DEADLINE_SECONDS)
     except short_lived.NoAnswerError as error:
@@ -89,11 +89,11 @@ def _read_in_child(settings: RankSettings, names: Collection[str]) -> LocalRanks
     return LocalRanks(NodeRanks(response["server"], MappingProxyType(dict(response["ranks"]))), response["summary"])
 
 
-def _parse_local_ranks(settings: RankSettings, names: Collection[str], content: bytes) -> LocalRanks:
+def _parse_local_ranks(settings: RankSettings, node_names: Collection[str], content: bytes) -> LocalRanks:
     table = read_rank_table(_decode_text(content))
     if table.status != COMPLETED:
         return LocalRanks(NodeRanks(), f"version {table.version}, status {table.status}: the ranks are not used yet")
-    rows = ranks_of(table, names, settings.server)
+    rows = ranks_of(table, node_names, settings.server)
     if len(rows) > _MAX_CHIPS:
         raise RankTableError(f"lists {len(rows)} chips of this node; a node has at most {_MAX_CHIPS}")
     server = rows[0].server if rows else None
@@ -114,7 +114,7 @@ def _summary(table: RankTable, local_count: int) -> str:
     return f"version {table.version}, {len(table.ranks)} ranks on {servers} {'server' if servers == 1 else 'servers'}, {local_count} here"
 
 
-def names_of_node() -> frozenset[str]:
+def find_node_names() -> frozenset[str]:
     """Return the host name and all addresses of this node."""
     import psutil  # takes 1.2 MiB, so it is imported only if there is a rank table
 
@@ -131,7 +131,7 @@ def add_ranks(snapshot: Snapshot, settings: RankSettings) -> Snapshot:
     if not settings.table:
         return snapshot
     try:
-        local_ranks = read_ranks(settings, names_of_node)
+        local_ranks = read_ranks(settings, find_node_names)
     except (RankTableError, OSError) as error:
         log.warning("the rank table is not used", extra={"path": settings.table, "error": error_text(error)})
         return snapshot
@@ -150,11 +150,11 @@ class RankTableWatcher:
         self,
         settings: RankSettings,
         set_ranks: Callable[[NodeRanks], None],
-        names: Callable[[], frozenset[str]] = names_of_node,
+        get_node_names: Callable[[], frozenset[str]] = find_node_names,
     ) -> None:
         self._settings = settings
         self._set_ranks = set_ranks
-        self._names = names
+        self._get_node_names = get_node_names
         self._changes = ChangeLog()
         self._last_state: tuple[RankSettings, tuple[int, int, int, int] | None, frozenset[str]] | None = None
 
@@ -165,17 +165,17 @@ class RankTableWatcher:
     def check(self) -> None:
         """Read the table if it changed. Call this periodically."""
         settings = self._settings
-        names = self._names() if settings.table else frozenset[str]()
-        state = (settings, _file_state(settings.table), names)
+        node_names = self._get_node_names() if settings.table else frozenset[str]()
+        state = (settings, _file_state(settings.table), node_names)
         if state == self._last_state:
             return
         self._last_state = state
-        self._set_ranks(self._read_table(settings, names) if settings.table else NodeRanks())
+        self._set_ranks(self._read_table(settings, node_names) if settings.table else NodeRanks())
 
-    def _read_table(self, settings: RankSettings, names: frozenset[str]) -> NodeRanks:
+    def _read_table(self, settings: RankSettings, node_names: frozenset[str]) -> NodeRanks:
         facts = {"path": settings.table}
         try:
-            local_ranks = read_ranks(settings, lambda: names)
+            local_ranks = read_ranks(settings, lambda: node_names)
         except FileNotFoundError:
             if self._changes.changed("rank table", "missing"):
                 log.info("there is no rank table yet", extra=facts)

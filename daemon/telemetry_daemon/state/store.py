@@ -352,9 +352,9 @@ class Store:
         """Return whether devices may be missing, because first polls are awaited or a source cannot list devices."""
         listed_ids = {device.id for device in merged.devices}
         missing_devices = (identity for identity in self._state.merge.identities if identity.id not in listed_ids)
-        sources_of_missing = {source for identity in missing_devices for source in identity.listed_by}
-        failing_sources = self._state.last_listed_by_source(self._clock.monotonic()) if sources_of_missing else {}
-        return bool(self._state.awaited_polls) or not sources_of_missing.isdisjoint(failing_sources)
+        missing_device_sources = {source for identity in missing_devices for source in identity.listed_by}
+        failing_sources = self._state.last_listed_by_source(self._clock.monotonic()) if missing_device_sources else {}
+        return bool(self._state.awaited_polls) or not missing_device_sources.isdisjoint(failing_sources)
 
     def _build_snapshot(self, merged: MergedNode, now: float) -> Snapshot:
         state = self._state

@@ -56,11 +56,11 @@ def terminal_width() -> int:
         return _USUAL_COLUMNS
 
 
-def show_waiting(names: Sequence[str]) -> None:
-    """Show what the command waits for, or clear the line if there are no names."""
-    names_text = ", ".join(names)
+def show_waiting(sources: Sequence[str]) -> None:
+    """Show what the command waits for, or clear the line if there are no sources."""
+    names_text = ", ".join(sources)
     shown_text = names_text if len(names_text) <= _MAX_NAMES_LENGTH else f"{names_text[:_MAX_NAMES_LENGTH]}…"
-    show_progress(f"waiting for {shown_text}" if names else "")
+    show_progress(f"waiting for {shown_text}" if sources else "")
 
 
 def show_progress(text: str) -> None:

@@ -238,12 +238,12 @@ class _Waker:
         with contextlib.suppress(OSError):  # the pipe is closed, or full, which ends the wait anyway
             os.write(self._write_end, b"!")
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, timeout_seconds: float) -> None:
         """Wait for `wake`, a key or the timeout. Raise SignalledError if the terminal is gone."""
         poll = select.poll()
         poll.register(self._read_end, select.POLLIN)
         poll.register(sys.stdin.fileno(), select.POLLIN)
-        for descriptor, events in poll.poll(1e3 * seconds):
+        for descriptor, events in poll.poll(1e3 * timeout_seconds):
             if descriptor == sys.stdin.fileno() and events & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
                 raise SignalledError(signal.SIGHUP)
         with contextlib.suppress(BlockingIOError):  # `wake` was not called

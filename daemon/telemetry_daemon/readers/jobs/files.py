@@ -131,7 +131,7 @@ def _remove_old_files(folder: OwnFolder, changed_before: float) -> int:
     return removed_count
 
 
-def group_of_service(*folders: str) -> int:
+def service_group_id(*folders: str) -> int:
     """Return the group ID of the service's first folder that exists, or 0 if none exists."""
     for folder in folders:
         with suppress(OSError):  # try the next folder

@@ -145,7 +145,7 @@ class Gpu:
 
     def read_inventory(self) -> dict[str, Plain]:
         """Read the GPU's settings and constants."""
-        if self._instances and current_layout(self._context.nvml, self.handle) != self._known_layout():
+        if self._instances and current_layout(self._context.nvml, self.handle) != self._instance_layout():
             self.is_outdated = True
         field_results = self._caller.field_results(fields.INVENTORY)
         results = self._caller.results((*calls.INVENTORY, *self._calls_for_missing_limits(field_results)))
@@ -174,7 +174,7 @@ class Gpu:
             return []
         return find_instances(self._context.nvml, self._caller, self._context.clock)
 
-    def _known_layout(self) -> list[Plain]:
+    def _instance_layout(self) -> list[Plain]:
         return [[instance.identity["index"], instance.identity["uuid"]] for instance in self._instances]
 
     def _read_instances(self, read: Callable[[Instance], dict[str, Plain]]) -> list[Plain]:

@@ -375,10 +375,10 @@ class Connection(asyncio.BufferedProtocol):
         self._shared.open_connections.move(self, self._phase, phase)
         self._phase = phase
 
-    def _set_deadline(self, seconds: float, on_timeout: Callable[[], None]) -> None:
+    def _set_deadline(self, timeout_seconds: float, on_timeout: Callable[[], None]) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = asyncio.get_running_loop().call_later(seconds, on_timeout)
+        self._deadline = asyncio.get_running_loop().call_later(timeout_seconds, on_timeout)
 
     def _stop_reading(self) -> None:
         if self._transport.is_reading():
