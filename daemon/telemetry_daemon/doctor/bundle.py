@@ -153,7 +153,7 @@ def check_path(path: Path) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write the bundle atomically, readable only by its owner. Raise BundleError on failure."""
+    """Write the bundle atomically, readable only by its owner. Raise BundleError if it cannot be written."""
     try:
         named.write_file(path, content)
     except OSError as error:
@@ -182,7 +182,7 @@ def masked_settings(text: str, mask: Mask) -> str:
 def masked_unit(text: str, mask: Mask) -> str:
     """Return the output of `systemctl cat` without the values of environment variables."""
     joined = _LINE_CONTINUATION.sub(" ", text)
-    lines = (_ENVIRONMENT.sub(lambda match: match[1] + _without_values(match[2]), line) for line in joined.split("\n"))
+    lines = (_ENVIRONMENT.sub(lambda match: match[1] + _remove_values(match[2]), line) for line in joined.split("\n"))
     return mask.masked_text("\n".join(lines))
 
 
@@ -220,7 +220,7 @@ def _masked_setting(line: str, mask: Mask) -> str:
     return mask.masked_text(line)
 
 
-def _without_values(assignments: str) -> str:
+def _remove_values(assignments: str) -> str:
     names = (next(filter(None, match.groups()), "") for match in _ASSIGNMENT.finditer(assignments))
     return " ".join(f"{name}=removed" for name in names)
 

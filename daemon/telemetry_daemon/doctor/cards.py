@@ -92,8 +92,8 @@ def device_fault_findings(snapshots: Sequence[Snapshot], recordings: Mapping[str
                 if (device.id, condition.meaning) not in reported_faults:
                     path = recordings.get(condition.word)
                     replay = f"; telemetry top --replay {path} shows the readings before the fault" if path else ""
-                    what = f"{condition.headline}{address}: {condition.meaning}"
-                    yield Finding(device_name(device), what, condition.remedy + replay)
+                    problem = f"{condition.headline}{address}: {condition.meaning}"
+                    yield Finding(device_name(device), problem, condition.remedy + replay)
             reported_faults |= {(device.id, condition.meaning) for condition in faults}
 
 
@@ -107,8 +107,8 @@ def missing_card_findings(snapshots: Sequence[Snapshot], expected: Mapping[str, 
         )
         is_paused = any(vendor_sources(snapshot, vendor).paused for snapshot in snapshots)
         if count + lost_count < expected_count and not is_paused:
-            what = f"{counted(expected_count, f'{vendor} device')} {'is' if expected_count == 1 else 'are'} expected, {count} found"
-            yield Finding("expect.devices", what, "check `lspci` and `dmesg`, or correct expect.devices")
+            problem = f"{counted(expected_count, f'{vendor} device')} {'is' if expected_count == 1 else 'are'} expected, {count} found"
+            yield Finding("expect.devices", problem, "check `lspci` and `dmesg`, or correct expect.devices")
 
 
 def present_device_counts(snapshot: Snapshot) -> Counter[str]:
@@ -146,14 +146,14 @@ def _missing_tool_findings(machine: Machine, sources: VendorSources, card_count:
     if sources.successful or sources.paused or sources.failed or not sources.missing:
         return
     hardware = counted(card_count, f"{sources.vendor} card") if card_count else f"{sources.vendor} device nodes"
-    what = f"{hardware} without readings: {', '.join(sources.missing)} not found"
+    problem = f"{hardware} without readings: {', '.join(sources.missing)} not found"
     remedy = (
         "install the vendor's tools (telemetry doctor --all shows the search paths), or set "
         f"sources.{sources.missing[0]}.path"
     )
     if machine.container:
         remedy = f"{_runtime_remedy(sources.vendor)}mount the vendor's tools and libraries: docs/install.md"
-    yield Finding(sources.vendor, what, remedy)
+    yield Finding(sources.vendor, problem, remedy)
 
 
 def _missing_node_finding(machine: Machine, vendor: str) -> Finding:
@@ -162,8 +162,8 @@ def _missing_node_finding(machine: Machine, vendor: str) -> Finding:
     if machine.container:
         option = f"pass the device nodes {' and '.join(paths)} with --device"
         remedy = f"{_runtime_remedy(vendor)}{option}; in Kubernetes, use the vendor's pool in the chart"
-    what = f"the driver uses the {vendor} cards, but {' and '.join(paths)} are missing"
-    return Finding(_DEVICE_NODES, what, remedy)
+    problem = f"the driver uses the {vendor} cards, but {' and '.join(paths)} are missing"
+    return Finding(_DEVICE_NODES, problem, remedy)
 
 
 def _runtime_remedy(vendor: str) -> str:
@@ -181,8 +181,8 @@ def _denied_node_findings(machine: Machine, vendor: str, nodes: Sequence[DeviceN
         denied_nodes = nodes_by_cause[error, group]
         reason = _DENIAL_REASONS.get(error, errno.errorcode.get(error, ""))
         paths = first_names([node.path for node in denied_nodes])
-        what = f"{machine.user} cannot open {paths} ({vendor}){f': {reason}' if reason else ''}"
-        yield Finding(_DEVICE_NODES, what, _remedy_for_denial(machine, error, denied_nodes[0]))
+        problem = f"{machine.user} cannot open {paths} ({vendor}){f': {reason}' if reason else ''}"
+        yield Finding(_DEVICE_NODES, problem, _remedy_for_denial(machine, error, denied_nodes[0]))
 
 
 def _remedy_for_denial(machine: Machine, error: int, node: DeviceNode) -> str:
@@ -257,9 +257,9 @@ def contradiction_findings(
     for listing in listings:
         addresses = frozenset(map(_pci_slot, bus_addresses.get(listing.vendor, ())))
         # If there are no addresses, this process cannot see the bus.
-        if addresses and (unknown := _slots_only_in(listing.slots, addresses)):
-            what = f"{counted(len(unknown), 'card')} listed, but not on the PCI bus: {first_names(unknown)}"
-            yield Finding(listing.source, what, _NOT_ON_BUS_REMEDY)
+        if addresses and (unknown := _find_unmatched_slots(listing.slots, addresses)):
+            problem = f"{counted(len(unknown), 'card')} listed, but not on the PCI bus: {first_names(unknown)}"
+            yield Finding(listing.source, problem, _NOT_ON_BUS_REMEDY)
     for first, second in combinations(listings, 2):
         if first.vendor == second.vendor and not (first.is_incomplete or second.is_incomplete):
             yield from _disagreement_findings(first, second)
@@ -271,8 +271,8 @@ def contradiction_findings(
     incomplete_vendors = {listing.vendor for listing in listings if listing.is_incomplete}
     for vendor, bus_count in sorted(bus_counts.items()):
         if merged_counts[vendor] < bus_count and vendor not in incomplete_vendors:
-            what = f"{counted(bus_count, f'{vendor} card')} on the PCI bus, {merged_counts[vendor]} reported"
-            yield Finding(PCI_BUS, what, _TOO_FEW_REMEDY)
+            problem = f"{counted(bus_count, f'{vendor} card')} on the PCI bus, {merged_counts[vendor]} reported"
+            yield Finding(PCI_BUS, problem, _TOO_FEW_REMEDY)
     yield from _duplicate_findings(bus_counts, merged_counts, max_listed_counts)
 
 
@@ -293,8 +293,10 @@ def _duplicate_findings(
     for vendor, bus_count in sorted(bus_counts.items()):
         count = merged_counts[vendor]
         if count > bus_count and count > max_listed_counts[vendor]:
-            what = f"{counted(count, f'{vendor} device')} reported, {bus_count} on the PCI bus: some are reported twice"
-            yield Finding(PCI_BUS, what, _BUG_REMEDY)
+            problem = (
+                f"{counted(count, f'{vendor} device')} reported, {bus_count} on the PCI bus: some are reported twice"
+            )
+            yield Finding(PCI_BUS, problem, _BUG_REMEDY)
 
 
 def _card_counts(devices: Iterable[MergedDevice]) -> Counter[str]:
@@ -306,16 +308,16 @@ def _card_counts(devices: Iterable[MergedDevice]) -> Counter[str]:
 def _disagreement_findings(first: Listing, second: Listing) -> Iterator[Finding]:
     if not (first.slots and second.slots):
         if first.card_count != second.card_count:
-            what = f"{first.source} lists {counted(first.card_count, 'card')}, {second.source} {second.card_count}"
-            yield Finding(first.vendor, what, _DISAGREEMENT_REMEDY)
+            problem = f"{first.source} lists {counted(first.card_count, 'card')}, {second.source} {second.card_count}"
+            yield Finding(first.vendor, problem, _DISAGREEMENT_REMEDY)
         return
     for listing, other in ((first, second), (second, first)):
-        if slots := _slots_only_in(listing.slots, other.slots):
-            what = f"{first_names(slots)}: listed by {listing.source}, not by {other.source}"
-            yield Finding(first.vendor, what, _DISAGREEMENT_REMEDY)
+        if slots := _find_unmatched_slots(listing.slots, other.slots):
+            problem = f"{first_names(slots)}: listed by {listing.source}, not by {other.source}"
+            yield Finding(first.vendor, problem, _DISAGREEMENT_REMEDY)
 
 
-def _slots_only_in(slots: frozenset[str], others: frozenset[str]) -> list[str]:
+def _find_unmatched_slots(slots: frozenset[str], others: frozenset[str]) -> list[str]:
     has_domains = all(slot.count(":") == 2 for slot in (*slots, *others))
 
     def comparable_slot(slot: str) -> str:

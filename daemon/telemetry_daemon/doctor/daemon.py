@@ -113,7 +113,7 @@ class Unit:
 
 
 def read_unit() -> Unit | None:
-    """Return the unit, or None if systemd or the unit is missing."""
+    """Return the daemon's systemd unit, or None if systemd or the unit is missing."""
     output = run_program("systemctl", "show", UNIT, f"--property={','.join(UNIT_PROPERTIES)}")
     properties = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
     return Unit(properties) if properties.get("LoadState") == "loaded" else None
@@ -198,7 +198,7 @@ class LocalDaemon:
 
 
 def probe(addresses: Iterable[Address], credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
-    """Try addresses until a daemon answers. Return `daemon` with its data, or with the reason why it did not answer."""
+    """Try addresses until a daemon answers. Add the answer to `daemon`, or else the reason why there is none."""
     unanswered_daemon = None
     for address in addresses:
         daemon = _try_address(address, credentials, page_path, daemon)
@@ -237,7 +237,7 @@ def _is_broken(error: NodeError, address: Address) -> bool:
 
 def findings(own_snapshot: Snapshot, daemon: LocalDaemon) -> Iterator[Finding]:
     """Yield findings about a daemon that does not answer or differs from this command."""
-    return (Finding(_DAEMON, what, remedy) for what, remedy in _problems_and_remedies(own_snapshot, daemon))
+    return (Finding(_DAEMON, problem, remedy) for problem, remedy in _problems_and_remedies(own_snapshot, daemon))
 
 
 def notes(daemon: LocalDaemon) -> Iterator[str]:
@@ -266,14 +266,14 @@ def _problems_and_remedies(own_snapshot: Snapshot, daemon: LocalDaemon) -> Itera
         yield from _no_answer_findings(daemon)
         return
     if view.version and view.version != daemon.command_version:
-        what = f"the daemon has version {view.version}, but this command has version {daemon.command_version}"
-        yield what, "if the package was upgraded: systemctl restart telemetry"
+        problem = f"the daemon has version {view.version}, but this command has version {daemon.command_version}"
+        yield problem, "if the package was upgraded: systemctl restart telemetry"
     for exporter in _UNSERVED_EXPORTER.findall(view.page):
         yield f"the address of compat.{exporter} cannot be served", _PORT_REMEDY
     if view.is_real:
         if view.settings_hash and view.settings_hash != daemon.command_settings_hash:
-            what = "the daemon and this command have different settings for sources, paths, parsers or ranks"
-            yield what, _OTHER_READINGS_REMEDY
+            problem = "the daemon and this command have different settings for sources, paths, parsers or ranks"
+            yield problem, _OTHER_READINGS_REMEDY
         yield from _source_differences(own_snapshot, view.snapshot)
         yield from _device_differences(own_snapshot, view.snapshot)
 
@@ -292,8 +292,8 @@ def _no_answer_findings(daemon: LocalDaemon) -> Iterator[tuple[str, str]]:
     elif unit.active_state == "failed":
         yield f"{UNIT} has failed ({result}, status {status})", _EXIT_REMEDIES.get(status, _FAILED_REMEDY)
     elif is_restarted and status != _RESTART_REQUEST_STATUS:
-        what = f"{UNIT} restarts repeatedly ({result}, status {status}, {get_property('NRestarts', '')} times)"
-        yield what, _EXIT_REMEDIES.get(status, _FAILED_REMEDY)
+        problem = f"{UNIT} restarts repeatedly ({result}, status {status}, {get_property('NRestarts', '')} times)"
+        yield problem, _EXIT_REMEDIES.get(status, _FAILED_REMEDY)
     elif unit.is_enabled and unit.active_state == "inactive":
         yield f"{UNIT} is enabled, but not running", _START_REMEDY
 
@@ -308,8 +308,8 @@ def _source_differences(own_snapshot: Snapshot, daemon_snapshot: Snapshot) -> It
         if daemon_status is None or BUSY in status.detail or BUSY in daemon_status.detail:
             continue
         if status.state == "ok" and daemon_status.state in _UNREAD_STATES:
-            what = f"{status.source} is ok in this command, but {state_text(daemon_status)} in the daemon"
-            yield f"{what}: {daemon_status.detail}" if daemon_status.detail else what, _SERVICE_REMEDY
+            problem = f"{status.source} is ok in this command, but {state_text(daemon_status)} in the daemon"
+            yield f"{problem}: {daemon_status.detail}" if daemon_status.detail else problem, _SERVICE_REMEDY
         if daemon_status.state == "ok" and status.state in _UNREAD_STATES:
             yield f"{status.source} is ok in the daemon, but {state_text(status)} in this command", _USER_REMEDY
 
@@ -320,8 +320,8 @@ def _device_differences(own_snapshot: Snapshot, daemon_snapshot: Snapshot) -> It
     for vendor in sorted({*own_counts, *daemon_counts}):
         sources = {reading.source for device in own_devices if device.vendor == vendor for reading in device.readings}
         if own_counts[vendor] != daemon_counts[vendor] and (sources & daemon_sources or not own_counts[vendor]):
-            what = f"the daemon has {counted(daemon_counts[vendor], f'{vendor} device')}, but this command reads {own_counts[vendor]}"
-            yield what, _SERVICE_REMEDY if own_counts[vendor] > daemon_counts[vendor] else _MORE_CARDS_REMEDY
+            problem = f"the daemon has {counted(daemon_counts[vendor], f'{vendor} device')}, but this command reads {own_counts[vendor]}"
+            yield problem, _SERVICE_REMEDY if own_counts[vendor] > daemon_counts[vendor] else _MORE_CARDS_REMEDY
     own_devices_by_id = {device.id: device for device in own_devices}
     denied: set[str] = set()
     for device in daemon_snapshot.devices:

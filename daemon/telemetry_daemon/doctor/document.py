@@ -233,7 +233,7 @@ def document(examined: Examination) -> dict[str, Any]:
         notes=tuple(examined.notes),
         findings=tuple(FindingJson(finding.where, finding.what, finding.remedy) for finding in examined.findings),
     )
-    return {key: _cleaned(value) for key, value in to_plain(DoctorJson, full_document).items()}
+    return {key: _clean_strings(value) for key, value in to_plain(DoctorJson, full_document).items()}
 
 
 def _versions_to_json(remote_daemon: DaemonView | None) -> VersionsJson:
@@ -242,11 +242,11 @@ def _versions_to_json(remote_daemon: DaemonView | None) -> VersionsJson:
     return VersionsJson(__version__, platform.python_version(), platform.release())
 
 
-def _cleaned(value: Any) -> Any:
+def _clean_strings(value: Any) -> Any:
     if isinstance(value, dict):
-        return {clean(key): _cleaned(item) for key, item in value.items()}
+        return {clean(key): _clean_strings(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_cleaned(item) for item in value]
+        return [_clean_strings(item) for item in value]
     return clean(value) if isinstance(value, str) else value
 
 

@@ -68,8 +68,8 @@ class _Requirement:
     def findings(self, where: str, limits: Limits, option: str) -> Iterator[Finding]:
         value = getattr(limits, self.name)
         if value is not None and value < self.minimum:
-            what = f"the limit is {self.format(value)}{self.unit_text}; the daemon needs {self.format(self.minimum)}"
-            yield Finding(where, what, f"raise the limit with {option}")
+            problem = f"the limit is {self.format(value)}{self.unit_text}; the daemon needs {self.format(self.minimum)}"
+            yield Finding(where, problem, f"raise the limit with {option}")
 
 
 # The daemon, its workers and a tool need less memory than this (docs/performance.md).
@@ -105,9 +105,9 @@ def proc_findings(limits: Limits, *, owners_are_shown: bool) -> Iterator[Finding
 def folder_findings(folders: Sequence[Folder], container: str, daemon: LocalDaemon) -> Iterator[Finding]:
     """Yield findings about unusable folders."""
     for folder in folders:
-        what, remedy = _problem_and_remedy(folder)
-        if what and not (folder.foreign_owner and (daemon.is_running or not container)):
-            yield Finding(folder.path, what, remedy)
+        problem, remedy = _problem_and_remedy(folder)
+        if problem and not (folder.foreign_owner and (daemon.is_running or not container)):
+            yield Finding(folder.path, problem, remedy)
 
 
 def _problem_and_remedy(folder: Folder) -> tuple[str, str]:

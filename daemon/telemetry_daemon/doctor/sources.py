@@ -163,13 +163,15 @@ def findings(
         status = source.status
         if status.state in UNSUCCESSFUL and not (BUSY in status.detail and status.source in working_in_daemon):
             reason = f" ({status.reason})" if status.reason else ""
-            what = f"{status.state}{reason}: {status.detail or 'no reason was reported'}"
-            yield Finding(status.source, what, remedy(source) or _OTHER_REMEDY)
+            problem_text = f"{status.state}{reason}: {status.detail or 'no reason was reported'}"
+            yield Finding(status.source, problem_text, remedy(source) or _OTHER_REMEDY)
         elif status.state == "ok":
             for problem in status.problems:
                 if problem.where != PCI_BUS or status.source not in complete_sources:
-                    what = f"{problem.where}: {problem.text}"
-                    yield Finding(status.source, what, _BUS_REMEDY if problem.where == PCI_BUS else _OTHER_REMEDY)
+                    problem_text = f"{problem.where}: {problem.text}"
+                    yield Finding(
+                        status.source, problem_text, _BUS_REMEDY if problem.where == PCI_BUS else _OTHER_REMEDY
+                    )
 
 
 def remedy(source: ExaminedSource) -> str:
