@@ -75,13 +75,13 @@ def test_tool_is_covered_by_cheaper_sources(readings, covered):
 
 
 def test_need_ends_after_five_minutes():
-    rested = poll_intervals.updated_need(FastPollNeed(), "auto", covered=True, now=0.0)
+    rested = poll_intervals.updated_need(FastPollNeed(), "auto", is_covered=True, now=0.0)
     assert rested == FastPollNeed(False, 0.0)
-    needed = poll_intervals.updated_need(rested, "auto", covered=False, now=10.0)
+    needed = poll_intervals.updated_need(rested, "auto", is_covered=False, now=10.0)
     assert needed == FastPollNeed(True, 10.0)
-    assert poll_intervals.updated_need(needed, "auto", covered=True, now=309.0) == needed
-    assert poll_intervals.updated_need(needed, "auto", covered=True, now=310.0) == FastPollNeed(False, 310.0)
-    assert poll_intervals.updated_need(FastPollNeed(), "always", covered=True, now=0.0) == FastPollNeed()
+    assert poll_intervals.updated_need(needed, "auto", is_covered=True, now=309.0) == needed
+    assert poll_intervals.updated_need(needed, "auto", is_covered=True, now=310.0) == FastPollNeed(False, 310.0)
+    assert poll_intervals.updated_need(FastPollNeed(), "always", is_covered=True, now=0.0) == FastPollNeed()
 
 
 def test_last_release_counts() -> None:

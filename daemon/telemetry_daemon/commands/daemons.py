@@ -89,7 +89,7 @@ def find_local_daemon(settings: Settings, credentials: Credentials) -> Address |
 
 
 def _find_connection_error(address: Address, credentials: Credentials, service_uid: int | None) -> NodeError | None:
-    """Return why no daemon answers, or None. If `service_uid` is given, only this user or root may serve the port."""
+    """Return why no daemon answers, or None if one does. With `service_uid`, only this user or root may serve the port."""
     if service_uid is not None and not _is_served_by(address.port, service_uid):
         return NodeError(f"no process of the daemon's user listens on port {address.port}")
     try:

@@ -146,7 +146,7 @@ def read_content(path: str, max_bytes: int, remedy: str) -> bytes:
 
 
 def matches_device(device: MergedDevice, text: str) -> bool:
-    """Return whether the text names the device: its id, index or label, the latter two optionally after the vendor."""
+    """Return whether the text is the device's id, index or label, or the vendor followed by the index or label."""
     names = (str(device.index), device.device)
     return text in (*names, device.id, *(f"{device.vendor} {name}" for name in names))
 

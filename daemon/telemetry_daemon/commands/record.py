@@ -197,7 +197,7 @@ def _record_tools(
     poller = Poller(Store("", clock), clock)
     try:
         poller.start(RealNode(parser_set, clock, record_or_stop).sources(settings))
-        wait(math.inf, poller.round_check(poll_now=False))
+        wait(math.inf, poller.begin_round(poll_now=False))
         if progress.start_counting_time(gate):
             wait(clock.monotonic() + arguments.duration, lambda: False)
     finally:

@@ -39,22 +39,22 @@ class ConfigCheck:
         except NoAnswerError as error:
             raise ConfigError(f"{_NOT_CHECKED}: {error}", status=exits.UNAVAILABLE) from error
 
-    def result(self, deadline: float = DEADLINE_SECONDS) -> CheckedConfig:
-        """Wait up to `deadline` seconds for the settings, or raise ConfigError."""
+    def result(self, timeout_seconds: float = DEADLINE_SECONDS) -> CheckedConfig:
+        """Wait for the settings. Raise ConfigError if they are invalid, or after the timeout."""
         try:
-            return _checked_config(self._process.complete(deadline))
+            return _parse_result(self._process.complete(timeout_seconds))
         except NoAnswerError as error:
             raise ConfigError(f"{_NOT_CHECKED}: {error}", status=exits.UNAVAILABLE) from error
 
 
 def load_in_child(
-    inputs: ConfigInputs, deadline: float = DEADLINE_SECONDS, command: Sequence[str] | None = None
+    inputs: ConfigInputs, timeout_seconds: float = DEADLINE_SECONDS, command: Sequence[str] | None = None
 ) -> Settings:
-    """Return the validated settings, or raise ConfigError."""
-    return ConfigCheck(inputs, command).result(deadline).settings
+    """Return the validated settings. Raise ConfigError if they are invalid, or after the timeout."""
+    return ConfigCheck(inputs, command).result(timeout_seconds).settings
 
 
-def _checked_config(completed: ProcessResult) -> CheckedConfig:
+def _parse_result(completed: ProcessResult) -> CheckedConfig:
     if completed.status == exits.CONFIGURATION:
         raise ConfigError(*completed.errors.splitlines())
     if completed.status != 0:

@@ -50,12 +50,12 @@ class LoadedConfig:
 
 
 def load(inputs: ConfigInputs) -> Settings:
-    """Return the validated settings, or raise ConfigError with all errors."""
+    """Return the validated settings. If any are invalid, raise one ConfigError with all errors."""
     return load_with_origins(inputs).settings
 
 
 def load_with_origins(inputs: ConfigInputs) -> LoadedConfig:
-    """Return the validated settings and their origins, or raise ConfigError with all errors."""
+    """Return the validated settings and their origins. If any are invalid, raise one ConfigError with all errors."""
     document = _with_overrides(_read_document(inputs), inputs)
     problems = _unknown_variable_errors(inputs)
     settings = Settings()
@@ -164,7 +164,7 @@ def _is_reserved(variable: str) -> bool:
 
 
 def _find_setting(variable: str) -> tuple[SettingRow, KeyPath] | None:
-    """Return the setting of an environment variable, with its path."""
+    """Return the setting that an environment variable sets, and the setting's path."""
     for row in sorted((row for row in settings_rows() if row.variable), key=lambda row: -len(row.path)):
         pattern = "_".join("(.+)" if part in PLACEHOLDERS else part.upper() for part in row.path)
         match = re.fullmatch(VARIABLE_PREFIX + pattern, variable)

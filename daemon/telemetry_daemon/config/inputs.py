@@ -83,7 +83,7 @@ class Document:
 
 
 def inputs_hash(path: str | None, environment: Mapping[str, str]) -> str:
-    """Return a hash of the settings that affect readings, or "" on error."""
+    """Return a hash of the settings that affect readings, or "" if the file is unusable."""
     try:
         content = _read_config_file(path, environment)
     except (OSError, ValueError):  # the validation reports the error
@@ -93,12 +93,12 @@ def inputs_hash(path: str | None, environment: Mapping[str, str]) -> str:
 
 
 def runtime_directory(path: str | None, environment: Mapping[str, str]) -> str | None:
-    """Return the folder for the daemon's sockets, or None on error."""
+    """Return the folder for the daemon's sockets, or None if the configuration file is unusable."""
     return _read_path(path, environment, ("state", "runtime_directory"), DEFAULT_RUNTIME_DIRECTORY)
 
 
 def job_directory(path: str | None, environment: Mapping[str, str]) -> str | None:
-    """Return the folder for job files, or None on error."""
+    """Return the folder for job files, or None if the configuration file is unusable."""
     return _read_path(path, environment, ("attribution", "job_directory"), DEFAULT_JOB_DIRECTORY)
 
 
@@ -127,7 +127,7 @@ def _read_config_file(path: str | None, environment: Mapping[str, str]) -> bytes
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse a TOML document, or raise ValueError."""
+    """Parse a TOML document. Raise ValueError if it is invalid."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:

@@ -293,7 +293,7 @@ class Settings:
         return RankSettings(self.rank_table, self.rank_table_server, self.privacy.map_addresses)
 
     def source(self, name: str) -> SourceSettings:
-        """Return the settings of a source, or the defaults."""
+        """Return the settings of a source. A source that is not configured has the defaults."""
         return self.sources.get(name, SourceSettings())
 
     def has_only_known_names(self, sources: Collection[str], polls: Mapping[str, Collection[str]]) -> bool:

@@ -173,7 +173,7 @@ def _setting_lines(row: SettingRow) -> Iterator[str]:
 
 
 def limits_sentence(row: SettingRow) -> str:
-    """Return a sentence with the valid values, or ""."""
+    """Return a sentence with the valid values, or "" if the description already lists them or all are valid."""
     if not all(f"`{word}`" in row.description for word in row.words if word):
         return f"One of: {joined_words(row.words)}."
     if row.low is not None and row.high is not None:

@@ -56,7 +56,7 @@ def validate(document: Document, inputs: ConfigInputs, problems: Sequence[str]) 
     if problems:
         raise ConfigError(*problems)
     settings = from_plain(Settings, _sorted_by_key(values))
-    sources = {name: _without_defaults(source) for name, source in settings.sources.items()}
+    sources = {name: _omit_defaults(source) for name, source in settings.sources.items()}
     return replace(settings, sources={name: source for name, source in sources.items() if source != SourceSettings()})
 
 
@@ -66,7 +66,7 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-def _without_defaults(source: SourceSettings) -> SourceSettings:
+def _omit_defaults(source: SourceSettings) -> SourceSettings:
     return replace(source, polls={name: poll for name, poll in source.polls.items() if poll != PollSettings()})
 
 
@@ -165,7 +165,7 @@ def _setting_path(error: Mapping[str, Any]) -> KeyPath:
 
 
 def _find_origin(path: KeyPath, document: Document) -> str | None:
-    """Return the variable or flag that set the path, or None."""
+    """Return the variable or flag that set the path, or None if the file did."""
     for origin_path, origin in document.origins.items():
         is_parent = origin_path == path[: len(origin_path)]
         is_child = path == origin_path[: len(path)] and not document.is_set_in_file(path)

@@ -208,7 +208,7 @@ class FileVersion:
 
 @final
 class Inbox:
-    """A folder in which other users leave files for the daemon. Methods raise OSError."""
+    """A folder in which other users leave files for the daemon. Methods raise OSError if it or a file is unusable."""
 
     def __init__(self, descriptor: int, owner: int | None) -> None:
         self._descriptor = descriptor

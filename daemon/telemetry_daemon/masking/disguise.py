@@ -49,7 +49,7 @@ class StandIns:
         zeros = 0 if hex_match is None else hex_match.start("digits")
         stand_in = self._replace_each(core[zeros:], _replace_character if hex_match is None else _replace_hex_digit)
         replacements = iter("0" * zeros + stand_in)
-        return prefix + "".join(_with_case_of(old, next(replacements)) if old.isalnum() else old for old in body)
+        return prefix + "".join(_copy_case(old, next(replacements)) if old.isalnum() else old for old in body)
 
     def for_whole_number(self, value: str) -> str:
         """Return the stand-in for a decimal number. The same number in hexadecimal form gets a stand-in of equal value."""
@@ -123,5 +123,5 @@ def _disguised_address(value: str, hash_bytes: bytes) -> str:
     return "".join(map(_replace_hex_digit, head, reversed(hash_bytes))) + colon + _OCTET.sub(replaced_octet, quad)
 
 
-def _with_case_of(old: str, new: str) -> str:
+def _copy_case(old: str, new: str) -> str:
     return new.upper() if old.isupper() else new

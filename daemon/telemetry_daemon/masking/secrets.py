@@ -142,8 +142,6 @@ def _search(text: str, identities: KnownIdentities, key_treatment: Treatment | N
 
 
 class _Search:
-    """Collects the secrets in a string."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._examined = bytearray(len(text))

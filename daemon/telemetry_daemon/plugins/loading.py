@@ -101,7 +101,7 @@ def load_parsers(
             results += pool.map(
                 lambda plugin: _load_isolated(plugin, candidates.readers, worker_factory, limits), plugins
             )
-    parsers, failures = _without_collisions(results)
+    parsers, failures = _reject_collisions(results)
     return ParserSet(parsers, (*candidates.failures, *failures), candidates.readers, time.monotonic() - start_time)
 
 
@@ -143,7 +143,7 @@ def _load_isolated(
     return _Result(candidate, LoadedParser(proxy, candidate.origin, is_isolated=True, worker=worker))
 
 
-def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser, ...], tuple[PluginFailure, ...]]:
+def _reject_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser, ...], tuple[PluginFailure, ...]]:
     """Return the usable parsers and the failures. Of two colliding parsers, the second fails."""
     results_by_name = {result.candidate.plugin: result for result in results if result.candidate.is_built_in}
     metrics_by_name: dict[str, tuple[Metric, str]] = {}

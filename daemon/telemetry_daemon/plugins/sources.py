@@ -112,7 +112,7 @@ def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterat
 
 
 def _safety_problem(file: Path) -> str | None:
-    """Return why the module is not safe to run, or None."""
+    """Return why the module is not safe to run, or None if it is safe."""
     try:
         return replacement_risk(file, (ROOT, os.geteuid()))
     except OSError as error:

@@ -50,7 +50,7 @@ class ClockGuard:
         return not self._thread.is_alive()
 
     def tick(self) -> None:
-        """Compare the clocks once. Call `on_step` if the wall clock was set, and always `on_tick`."""
+        """Compare the clocks once. Call `on_step` if the wall clock was set. Then call `on_tick`."""
         self.ticks += 1
         offset = self._wall() - self._monotonic()
         step = offset - self._offset

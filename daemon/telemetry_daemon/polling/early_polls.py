@@ -69,7 +69,7 @@ class EarlyPolls:
                     yield other_source.name, poll
 
     def _dependent_polls(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield polls in state `no_devices` of the vendor's sources that do not list devices themselves."""
+        """Yield polls that are in state `no_devices` and belong to a source of the vendor that lists no devices."""
         for source in _vendor_sources(vendor, sources):
             if any(poll.lists_devices for poll in source.parser.polls):
                 continue

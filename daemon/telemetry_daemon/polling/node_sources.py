@@ -37,7 +37,7 @@ _IN_PROCESS_READERS = {
     "jobs": "telemetry_daemon.readers.jobs.reader:create_reader",
     "steps": "telemetry_daemon.readers.steps:create_reader",
 }
-# If owners are reported, processes are polled at least this often, because a process may run only briefly.
+# The maximum interval of process polls if owners are reported, because a process may run only briefly.
 _PROCESSES_POLL, _PROCESSES_SECONDS = "processes", 10.0
 _OWNER_READERS = frozenset({"kubelet", "proc", "jobs"})
 _STEPS = "steps"

@@ -20,7 +20,7 @@ INVENTORY_SECONDS = 300.0
 UNSUPPORTED_SECONDS = 3600.0
 # A tool that is needed is polled fast for at least this long.
 MIN_FAST_SECONDS = 300.0
-# An outdated device list is polled again at most this often.
+# The minimum interval at which an outdated device list is polled again.
 LIST_AGAIN_SECONDS = 15.0
 # These fast polls make calls that are expensive in the driver.
 _EXPENSIVE_POLLS = frozenset({COUNTERS, "gpm"})
@@ -89,13 +89,13 @@ def _core_origins(readings: Readings) -> set[str]:
     return {readings.origins[index].source for index in origin_indices}
 
 
-def updated_need(need: FastPollNeed, mode: Mode, *, covered: bool, now: float) -> FastPollNeed:
+def updated_need(need: FastPollNeed, mode: Mode, *, is_covered: bool, now: float) -> FastPollNeed:
     """Return the current need for fast polls. There is no need while cheaper sources report all core readings."""
-    if mode != "auto" or need.is_needed != covered:
+    if mode != "auto" or need.is_needed != is_covered:
         return need
-    if covered and now - need.changed_at < MIN_FAST_SECONDS:
+    if is_covered and now - need.changed_at < MIN_FAST_SECONDS:
         return need
-    return FastPollNeed(not covered, now)
+    return FastPollNeed(not is_covered, now)
 
 
 class Releases:

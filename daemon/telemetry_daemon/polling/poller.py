@@ -176,8 +176,8 @@ class Poller:
                 if health is not None and health.state == "ok":
                     self._poll_soon(name, poll, delay)
 
-    def round_check(self, *, poll_now: bool) -> Callable[[], bool]:
-        """Return a function that checks whether each poll has run once or timed out. With `poll_now`, run all now."""
+    def begin_round(self, *, poll_now: bool) -> Callable[[], bool]:
+        """Return a function that checks whether each poll has run or timed out. If `poll_now`, run all polls at once."""
         sources = self.sources().values()
         end_time = self._clock.monotonic() + poll_intervals.max_round_seconds(
             (source.parser, source.settings) for source in sources
@@ -304,8 +304,10 @@ class Poller:
         need = self._needs_by_source.get(source.name, FastPollNeed())
         vendor = source.parser.vendor
         has_others = any(other.parser.vendor == vendor for other in self.sources().values() if other is not source)
-        covered = has_others and poll_intervals.is_covered(self._store.snapshot(), source.name, vendor)
-        new_need = poll_intervals.updated_need(need, source.settings.mode, covered=covered, now=self._clock.monotonic())
+        is_covered = has_others and poll_intervals.is_covered(self._store.snapshot(), source.name, vendor)
+        new_need = poll_intervals.updated_need(
+            need, source.settings.mode, is_covered=is_covered, now=self._clock.monotonic()
+        )
         self._needs_by_source[source.name] = new_need
         if new_need.is_needed != need.is_needed:
             rare_text = "polled rarely, because cheaper sources report all core readings"

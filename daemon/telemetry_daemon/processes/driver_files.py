@@ -29,7 +29,7 @@ _has_wildcard = cache(glob.has_magic)
 
 
 def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
-    """Return a serialized `Output` for each matching path, sorted by name, which is the path below `root`."""
+    """Return a serialized `Output` for each matching path, named by the path below `root`, and sorted by name."""
     root_path = root.rstrip("/")
     rules = _SkipRules(root_path, request["skip_when"])
     readers: tuple[tuple[Iterable[str], _Reader], ...] = (

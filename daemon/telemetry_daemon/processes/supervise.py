@@ -78,7 +78,7 @@ Cause = Literal["exited", "timeout", "too_much_output", "closed"]
 # The first pause is short, because a tool usually exits soon after it has closed its output.
 _FIRST_PAUSE_SECONDS = 0.0002
 _FIRST_READ_SECONDS = 0.01
-# It may take this long until `closing` is noticed.
+# The longest pause, after which a set `closing` event is noticed.
 _MAX_PAUSE_SECONDS = 0.1
 
 

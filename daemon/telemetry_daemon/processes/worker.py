@@ -20,7 +20,7 @@ _CLOSE_SECONDS = 1.0
 
 
 class WorkerError(Exception):
-    """A failed call. The source gets this state and reason."""
+    """A failed call. The source is reported with this error's `state` and `reason`."""
 
     state: State = "failed"
     reason: Reason | None = "internal"
@@ -98,7 +98,7 @@ class Worker:
 
     @property
     def stuck_pid(self) -> int | None:
-        """Return the PID of a killed worker that has not exited, or None."""
+        """Return the PID of a killed worker that has not exited, or None if there is none."""
         stuck = self._stuck_process
         return None if stuck is None else stuck.pid
 

@@ -19,7 +19,7 @@ _EXIT_SECONDS = 0.5
 _PATH_FLAGS = (("isolated", "-I"), ("ignore_environment", "-E"), ("no_user_site", "-s"), ("safe_path", "-P"))
 _CHUNK_BYTES = 1 << 16
 _STDERR_TAIL_BYTES = 2048
-# A waiting call checks for an interruption this often.
+# The interval at which a waiting call checks for an interruption.
 _CHECK_SECONDS = 0.05
 
 

@@ -25,7 +25,7 @@ _LIBRARY_PATHS = (
     "/etc/ld.so.cache",
     *("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib", f"/lib/{_MULTIARCH}", f"/usr/lib/{_MULTIARCH}"),
 )
-# After the library was replaced or the driver was unloaded, the worker restarts at most this often.
+# The minimum time between restarts of the worker because the library was replaced or the driver was unloaded.
 _RESTART_SECONDS = 30.0
 # A missing library is searched for about once a minute. One search covers all polls of the source.
 _CHECK_SECONDS = 55.0

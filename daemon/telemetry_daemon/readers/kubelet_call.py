@@ -53,7 +53,7 @@ _STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProx
 
 
 def call(connection: socket.socket, method: str, deadline: float) -> bytes:
-    """Make a call, and return the response. Raises ReaderRefusal or OSError on failure or at the monotonic `deadline`."""
+    """Make a call, and return the response. Raise ReaderRefusal or OSError if it fails or at the monotonic `deadline`."""
     http = H2Connection(H2Configuration(client_side=True, header_encoding=None))
     http.initiate_connection()
     stream_id = http.get_next_available_stream_id()

@@ -50,7 +50,7 @@ def count_by_vendor(devices: Iterable[PciDevice]) -> dict[str, int]:
 
 
 def is_suspended(bus_id: str, root: Path = PCI_DEVICES) -> bool | None:
-    """Return whether a device is suspended, or None if unknown."""
+    """Return whether a device is suspended. Return None if its state cannot be read."""
     status = _read_text(root / bus_id / "power" / "runtime_status")
     return None if not status else status == "suspended"
 

@@ -50,7 +50,7 @@ def log_links(root: str) -> list[Plain]:
 
 
 def pod_uids_with_cgroup(root: str) -> list[Plain] | None:
-    """Return the UIDs of the pods with a cgroup, or None if unknown."""
+    """Return the UIDs of the pods with a cgroup, or None if the cgroups cannot be listed."""
     for hierarchy in _HIERARCHIES:
         for slice_name in _POD_SLICES:
             folder = f"{root}/sys/fs/cgroup/{hierarchy}/{slice_name}"

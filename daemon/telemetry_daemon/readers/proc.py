@@ -83,7 +83,7 @@ def uid_of(folder: str) -> int:
 
 
 def job_variables(folder: str) -> dict[str, Plain]:
-    """Return the variables that identify a process's job and rank, or {} without permission."""
+    """Return the variables that identify a process's job and rank, or {} if this process may not read them."""
     try:
         content = proc_text(f"{folder}/environ", _MAX_ENVIRONMENT_BYTES)
     except OSError:  # reading another user's environment needs a capability
@@ -292,7 +292,6 @@ class ProcReader(Reader):
         return tuple(_with_memory(output, memory[key]) if key in memory else output for key, output in outputs.items())
 
     def _read_details(self, pid: int, ticks: int) -> tuple[dict[str, Plain], int] | None:
-        """Return a process's details and UID, or None if it has exited."""
         folder = f"{self._proc}/{pid}"
         try:
             data: dict[str, Plain] = {

@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def write(path: Path, name: str, lines: Iterable[bytes], max_bytes: int = flights.MAX_BYTES) -> None:
-    """Write the lines to a new file, and delete old files beyond the limits. Raise OSError on failure."""
+    """Write the lines to a new file, and delete old files beyond the limits. Raise OSError if the disk fails."""
     packed_file = io.BytesIO()
     with gzip.GzipFile(fileobj=packed_file, mode="wb", mtime=0) as file:
         file.writelines(lines)
@@ -85,7 +85,7 @@ def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[b
 
 
 def _limit_time(captures: Iterable[Capture], start: float, limit_seconds: float) -> Iterator[Capture]:
-    """Yield captures until a share of the limit has passed. Skip sources whose captures took too long."""
+    """Yield captures until most of the limit has passed. Skip sources that used more than their share."""
     used_seconds: dict[str, float] = {}
     for capture in captures:
         now, source_seconds = time.monotonic(), used_seconds.get(capture.source, 0.0)

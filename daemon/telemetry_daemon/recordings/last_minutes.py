@@ -69,11 +69,11 @@ class CaptureFeed:
             for listener in self._listeners:
                 listener(line)
 
-    def add_listener(self, listener: Listener, function: Callable[[], _T]) -> _T:
-        """Call `function` and return its result. All later captures are passed to the listener."""
+    def add_listener(self, listener: Listener, read_earlier: Callable[[], _T]) -> _T:
+        """Pass all later captures to the listener. Return the result of `read_earlier`, which is called before them."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
-            return function()
+            return read_earlier()
 
     def remove_listener(self, listener: Listener) -> None:
         """Stop passing captures to a listener."""

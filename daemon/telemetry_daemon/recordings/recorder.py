@@ -77,7 +77,7 @@ class Recorder:
             raise RecordError(text) from error
 
     def add(self, capture: Capture) -> None:
-        """Write a capture. Raise RecordError on failure."""
+        """Write a capture. Raise RecordError if it cannot be written."""
         try:
             line = encode_line(capture_to_plain(capture))
         except CodecError as error:
@@ -298,7 +298,7 @@ class DaemonCaptures:
 
 
 def recent_captures(runtime_directory: str) -> Iterator[Capture]:
-    """Yield the captures of the daemon's last two minutes. Raise ControlError on failure."""
+    """Yield the captures of the daemon's last two minutes. Raise ControlError if the daemon does not send them."""
     path, deadline = control.socket_path(runtime_directory), time.monotonic() + _MAX_RECEIVE_SECONDS
     for line in control.stream_lines(path, "captures", lambda: deadline, minutes_before=True, live=False):
         capture_or_status = _parse_line(line)

@@ -95,7 +95,7 @@ class ReplayNode(Node):
         self.controls.start(store, self._create_feed(store, self._parsers), history)
 
     def fill(self, store: Store, history: History, only: Collection[str] = ()) -> None:
-        """Fill the store with the state of the sources in `only`, or of all. Raise CommandError on failure."""
+        """Fill the store with the state of the sources in `only`, or of all. Raise CommandError if it is unusable."""
         parsers = {name: parser for name, parser in self._parsers.items() if not only or name in only}
         try:
             self.controls.fill(store, self._create_feed(store, parsers), history)

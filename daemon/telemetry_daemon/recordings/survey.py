@@ -39,7 +39,7 @@ class ClockSegment:
 
     @property
     def wall_offset(self) -> float:
-        """Return the wall time of position 0, if this segment's clock had not been set."""
+        """Return the wall time that this segment's clock would have shown at position 0."""
         return self.wall_time - self.position
 
 
@@ -98,7 +98,7 @@ class PlacedCapture:
 
 
 def placed_captures(captures: Iterable[Capture]) -> Iterator[PlacedCapture]:
-    """Yield each capture with its position, which never decreases. It is 0 until a poll is repeated."""
+    """Yield each capture with its position. Positions never decrease, and are 0 until any poll runs again."""
     polls: set[PollKey] = set()
     start: float | None = None
     shift, last_end, first_captures = 0.0, -float("inf"), list[PlacedCapture]()

@@ -120,7 +120,7 @@ class CaptureService:
         self, request: control_requests.CapturesRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         queue = _CaptureQueue(asyncio.get_running_loop())
-        read_earlier = partial(self._earlier_captures, minutes=request.minutes_before)
+        read_earlier = partial(self._earlier_captures, includes_last_minutes=request.minutes_before)
         try:
             for packed in self._capture_feed.add_listener(queue.add, read_earlier) if request.live else read_earlier():
                 writer.write(zlib.decompress(packed, GZIP))
@@ -131,11 +131,11 @@ class CaptureService:
         finally:
             self._capture_feed.remove_listener(queue.add)
 
-    def _earlier_captures(self, *, minutes: bool) -> Iterator[bytes]:
+    def _earlier_captures(self, *, includes_last_minutes: bool) -> Iterator[bytes]:
         recorder = self._recorder
         if recorder is None:
             return iter(())
-        return recorder.recent_captures.packed() if minutes else recorder.recent_captures.newest()
+        return recorder.recent_captures.packed() if includes_last_minutes else recorder.recent_captures.newest()
 
 
 class _CaptureQueue:

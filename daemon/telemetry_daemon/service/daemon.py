@@ -61,7 +61,7 @@ if TYPE_CHECKING:  # imported only if owners are reported
 logger = logging.getLogger(__name__)
 
 HOUSEKEEPING_SECONDS = 10.0
-# New and ended owners are written to the ledger this often.
+# The interval at which new and ended owners are written to the ledger.
 LEDGER_SECONDS = 1.0
 # Stopping takes at most this long, even if a tool hangs.
 MAX_END_SECONDS = 2.5
@@ -369,7 +369,7 @@ class Service:
         return self._node.source(name, self._settings)
 
     def _begin_round(self, *, poll_now: bool) -> Callable[[], bool]:
-        return self._poller.round_check(poll_now=poll_now)
+        return self._poller.begin_round(poll_now=poll_now)
 
     async def _feed_watchdog(self, interval: float) -> None:
         """Notify systemd's watchdog while all parts of the daemon are running."""

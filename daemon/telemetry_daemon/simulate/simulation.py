@@ -96,9 +96,9 @@ class Simulation:
         self.cards = [CardState(vendor.demo, position, watts=vendor.demo.card.idle_watts) for position in range(count)]
         self.events: deque[tuple[float, int, str]] = deque(maxlen=_MAX_EVENTS_KEPT)
 
-    def advance(self, seconds: float) -> None:
-        """Simulate every second up to this time, in seconds since the first poll."""
-        target = float(int(seconds)) + WARM_UP_SECONDS
+    def advance(self, end_time: float) -> None:
+        """Simulate every second until `end_time`, in seconds since the first poll."""
+        target = float(int(end_time)) + WARM_UP_SECONDS
         self.now = max(self.now, target - _MAX_SECONDS_AT_ONCE)
         while self.now < target:
             self.now += 1.0

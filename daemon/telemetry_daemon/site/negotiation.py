@@ -73,7 +73,7 @@ def choose_format(accept: str) -> tuple[Syntax, str]:
 
 
 def _most_specific(offer: Offer, ranges: list[_MediaRange]) -> _MediaRange | None:
-    """Return the element that matches this offer most exactly, or None."""
+    """Return the element that matches this offer most exactly, or None if no element matches."""
     best = max(ranges, key=lambda element: element.specificity(offer), default=None)
     return best if best is not None and best.specificity(offer) else None
 

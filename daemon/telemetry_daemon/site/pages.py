@@ -166,7 +166,7 @@ def _device_row(row: overview.DeviceRow, owner: str = "") -> str:
             _state_cell(row.condition),
             f'<td class="wide" data-heading="Model">{escaped(row.model) or _absent_mark("unknown")}</td>',
             _number_cell("temperature_celsius", "Temperature", _html(row.temperature, human.celsius)),
-            _number_cell("power_watts", "Power", *_with_limit(row.power, row.power_cap, human.watts)),
+            _number_cell("power_watts", "Power", *_usage_html(row.power, row.power_cap, human.watts)),
             _number_cell("memory_used_bytes", "Memory", *_memory_html(row)),
             _number_cell(
                 "utilization_ratio", "Utilization", _html(row.utilization, human.percent), _ratio(row.utilization, 1.0)
@@ -238,7 +238,7 @@ def _html(value: Value | None, to_text: Callable[[float], str]) -> str:
     return escaped(to_text(value))
 
 
-def _with_limit(part: Value | None, whole: Value | None, to_text: Callable[[float], str]) -> tuple[str, float | None]:
+def _usage_html(part: Value | None, whole: Value | None, to_text: Callable[[float], str]) -> tuple[str, float | None]:
     if overview.as_number(whole) is None:
         return _html(part, to_text), None
     return f'{_html(part, to_text)} <span class="dim">of {_html(whole, to_text)}</span>', _ratio(part, whole)
@@ -247,7 +247,7 @@ def _with_limit(part: Value | None, whole: Value | None, to_text: Callable[[floa
 def _memory_html(row: overview.DeviceRow) -> tuple[str, float | None]:
     if overview.shares_host_memory(row.device):
         return escaped(human.SHARED_WITH_HOST), None
-    return _with_limit(row.memory_used, row.memory_total, human.byte_size)
+    return _usage_html(row.memory_used, row.memory_total, human.byte_size)
 
 
 def _sources_html(snapshot: Snapshot) -> str:

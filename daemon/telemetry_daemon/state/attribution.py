@@ -71,7 +71,7 @@ class Attribution:
         inputs = _OwnershipInput.from_reports(devices, [checked.report for checked in merged.fresh.reports])
         if inputs != self._last_input or self._has_ended_claim(wall_time):
             self._last_input = inputs
-            self._node_owners = self._as_first_reported(self._derive_owners(devices, inputs, wall_time))
+            self._node_owners = self._keep_first_details(self._derive_owners(devices, inputs, wall_time))
         pairs = zip(devices, self._node_owners.devices, strict=True)
         owned_devices = tuple(ownership.apply_to(device) for device, ownership in pairs)
         return replace(merged, devices=owned_devices, problems=(*merged.problems, *self._node_owners.problems))
@@ -120,7 +120,7 @@ class Attribution:
         for _, claims in self._last_input.claims if self._last_input is not None else ():
             yield from claims
 
-    def _as_first_reported(self, node_owners: NodeOwners) -> NodeOwners:
+    def _keep_first_details(self, node_owners: NodeOwners) -> NodeOwners:
         """Keep each owner's first details, because new label values would begin new time series."""
         owners = [allocation.owner for device in node_owners.devices for allocation in device.allocations]
         self._first_owners = {_key(owner): self._first_owners.get(_key(owner), owner) for owner in owners}

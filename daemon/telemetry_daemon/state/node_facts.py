@@ -12,7 +12,7 @@ from telemetry_parsers.model import MergedDevice, Sample
 
 
 class NodeFacts:
-    """The facts that no source reports. Each change calls `drop_snapshot`, so that the next snapshot includes it."""
+    """The facts that no source reports. Each change calls `drop_snapshot`, so that the next snapshot includes the change."""
 
     def __init__(self, lock: threading.RLock, drop_snapshot: Callable[[], None]) -> None:
         self._lock = lock

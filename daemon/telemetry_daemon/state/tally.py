@@ -47,7 +47,7 @@ class Timeline(Generic[_Holder]):
         """Move the start of a current holder's share to an earlier time."""
         current_shares = self.current_shares
         for index in self._split_at(since):
-            self._shares[index] = _with_holder(self._shares[index], holder, current_shares)
+            self._shares[index] = _add_holder(self._shares[index], holder, current_shares)
 
     def remove_holder(self, holder: _Holder, since: float) -> None:
         """Remove a holder from this time on."""
@@ -96,7 +96,7 @@ class Timeline(Generic[_Holder]):
         return range(max(0, index - 1), len(self._starts))
 
 
-def _with_holder(
+def _add_holder(
     shares: Mapping[_Holder, float], holder: _Holder, current_shares: Mapping[_Holder, float]
 ) -> Mapping[_Holder, float]:
     """Return shares that include this holder. If they exceed 1, prefer the current holders and shares."""
@@ -150,7 +150,7 @@ def add_seconds(
 ) -> None:
     """Add the seconds of this period to the holders' tallies."""
     for span_begin, span_end, shares in timeline.spans(begin, end):
-        for holder, share in _with_unallocated(shares, unallocated):
+        for holder, share in _add_unallocated_share(shares, unallocated):
             tallies[holder].seconds += share * (span_end - span_begin)
 
 
@@ -170,7 +170,7 @@ def add_segments(
         while end_index < len(curve) and curve[end_index] >= span_begin and curve[end_index + 1] < span_end:
             end_index += SEGMENT_SIZE
         if end_index > index:
-            _add_whole_segments(tallies, _with_unallocated(shares, unallocated), metric, curve[index:end_index])
+            _add_whole_segments(tallies, _add_unallocated_share(shares, unallocated), metric, curve[index:end_index])
             index = end_index
         else:
             _add_divided_segment(tallies, timeline, unallocated, metric, curve[index : index + SEGMENT_SIZE])
@@ -197,7 +197,7 @@ def _add_divided_segment(
     segment_numbers: array[float],
 ) -> None:
     segment = CurveSegment(*segment_numbers)
-    for holder, _ in _with_unallocated(timeline.span_at(segment.end)[2], unallocated):
+    for holder, _ in _add_unallocated_share(timeline.span_at(segment.end)[2], unallocated):
         tallies[holder].sums[metric].add(MetricSum(peak=segment.end_value))
     add_integral(tallies, timeline, unallocated, metric, segment)
 
@@ -215,10 +215,10 @@ def add_integral(
     for span_begin, span_end, shares in timeline.spans(begin, end):
         seconds = span_end - span_begin
         integral = seconds * (begin_value + slope * ((span_begin + span_end) / 2.0 - begin))
-        for holder, share in _with_unallocated(shares, unallocated):
+        for holder, share in _add_unallocated_share(shares, unallocated):
             tallies[holder].sums[metric].add(MetricSum(share * seconds, share * integral))
 
 
-def _with_unallocated(shares: Mapping[_Holder, float], unallocated: _Holder) -> list[tuple[_Holder, float]]:
+def _add_unallocated_share(shares: Mapping[_Holder, float], unallocated: _Holder) -> list[tuple[_Holder, float]]:
     unused = 1.0 - sum(shares.values())
     return [*shares.items(), (unallocated, unused)] if unused > 1e-12 else list(shares.items())

@@ -142,6 +142,7 @@ class _LineWriter:
         self._has_partial_line = False
 
     def write(self, line: str, timeout_milliseconds: int) -> bool:
+        """Write a line. Return False if it could not be written completely before the timeout."""
         data = (("\n" if self._has_partial_line else "") + line + "\n").encode(errors="backslashreplace")
         for start in range(0, len(data), _CHUNK_BYTES):
             if not self._write_chunk(data[start : start + _CHUNK_BYTES], timeout_milliseconds):

@@ -22,7 +22,7 @@ from telemetry_parsers.readings import Readings
 
 SNAPSHOT_PATH, _HISTORY_PATH = "/api/v1/snapshot", "/api/v1/history"
 _EVENTS_PATH, _HEALTH_PATH = "/api/v1/events", "/healthz"
-_HEARTBEAT_SECONDS = 15.0  # the daemon sends something at least this often
+_HEARTBEAT_SECONDS = 15.0  # the daemon's maximum interval between events
 NEVER = -math.inf
 _POLL_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
@@ -77,7 +77,7 @@ class Follower(Feed):
         with self._lock:
             if self._snapshot is not None and self._complete_snapshot is not None:
                 device_id = self._visible_id(self._snapshot)
-                self._snapshot = _with_device_from(self._snapshot, self._complete_snapshot, device_id)
+                self._snapshot = _replace_device(self._snapshot, self._complete_snapshot, device_id)
                 self.latest.put_snapshot(self._snapshot)
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class Follower(Feed):
             if previous is not None:
                 updated = with_readings(previous, reported, columns, scales)
                 if self._focus.view is View.CARD:  # a separate request updates this card every second
-                    updated = _with_device_from(updated, previous, self._visible_id(previous))
+                    updated = _replace_device(updated, previous, self._visible_id(previous))
                 self._snapshot = updated
                 self.latest.put_snapshot(updated)
         self._wake()
@@ -174,7 +174,7 @@ class Follower(Feed):
         with self._lock:
             current = self._snapshot
         if current is not None and received is not None:
-            self._set_snapshot(_with_device_from(current, received, device_id))
+            self._set_snapshot(_replace_device(current, received, device_id))
 
     def _fetch_past(self, client: Client) -> None:
         past = self._past
@@ -202,7 +202,7 @@ class Follower(Feed):
         self._wake()
 
 
-def _with_device_from(snapshot: Snapshot, other: Snapshot, device_id: str) -> Snapshot:
+def _replace_device(snapshot: Snapshot, other: Snapshot, device_id: str) -> Snapshot:
     devices_by_id = {device.id: device for device in other.devices if device.id == device_id}
     return replace(snapshot, devices=tuple(devices_by_id.get(device.id, device) for device in snapshot.devices))
 

@@ -18,7 +18,7 @@ MAX_THREADS = 16
 _SILENT_NODE_THREADS = 4
 _SILENT_NODE_INTERVAL_SECONDS = 15.0
 INTERVAL_SECONDS = 2.0
-# The limit applies to all nodes together.
+# The maximum rate of requests to all nodes together.
 REQUESTS_PER_SECOND = 32.0
 
 
@@ -109,6 +109,7 @@ class ManyNodesFeed(Feed):
             return None
 
     def _request_snapshot(self, name: str) -> bool:
+        """Request a node's snapshot, and return whether the node answered."""
         latest = self._latest_by_name[name]
         try:
             with latest.showing_delay():

@@ -24,7 +24,7 @@ from telemetry_exporters.terminal.frames.model import NodeState
 from telemetry_parsers.past import SLOT_SECONDS, Past
 
 _CLOSE_SECONDS = 2.5
-# Frames are drawn this often while the history is filled. Drawing more often would slow the filling down.
+# The interval of frames while the history is filled. A shorter interval would slow the filling down.
 _FRAME_SECONDS = 0.25
 
 

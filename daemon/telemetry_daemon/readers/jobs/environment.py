@@ -83,7 +83,7 @@ _SCHEDULERS = (
 
 
 def find_job(environment: Mapping[str, str]) -> Job | None:
-    """Return the job of the first scheduler whose job ID is set, or None."""
+    """Return the job of the first scheduler whose job ID is set, or None if no job ID is set."""
     for variables in _SCHEDULERS:
         job_id = _first_value(environment, variables.id)
         if job_id and len(job_id) <= _MAX_ID_LENGTH:

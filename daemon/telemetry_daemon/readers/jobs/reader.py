@@ -77,7 +77,7 @@ class _CachedFolder:
         previous = self.files.get(name)
         changed_at = version.changed_ns / 1e9
         if previous is not None and previous.version == version and previous.read_at - changed_at > _TICK_SECONDS:
-            return _without_old_job(previous, now)
+            return _drop_old_job(previous, now)
         try:
             content = {"file": name, **self.decode(inbox.read(name, self.limit_bytes))}
         except (OSError, ValueError, RecursionError) as error:
@@ -183,7 +183,7 @@ def _mark_if_new(version: FileVersion, content: Plain, now: float) -> Plain:
     return {**content, "is_new": True} if now - version.changed_ns / 1e9 < _NEW_SECONDS else content
 
 
-def _without_old_job(file: _CachedFile, now: float) -> _CachedFile:
+def _drop_old_job(file: _CachedFile, now: float) -> _CachedFile:
     """Return the file without its content if the job ended long ago."""
     content = file.content
     is_over = content is not None and content.get("ended") is not None and now - file.read_at > _REPORTED_SECONDS

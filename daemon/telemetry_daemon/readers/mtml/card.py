@@ -79,7 +79,7 @@ class Card:
         code = self._disabled.get(call.key)
         if code is not None:
             return {"error": code}
-        handle = self._part_handle(call.part)
+        handle = self._get_or_create_handle(call.part)
         result = handle
         if not isinstance(handle, FailedCall):
             result = self._mtml.call(call.function, handle, *call.arguments, convert=call.convert)
@@ -91,8 +91,7 @@ class Card:
             self._disabled[call.key] = result.code
         return {"error": result.code}
 
-    def _part_handle(self, part: str) -> Any:
-        """Return the handle of a part. Create the handle if it does not exist yet."""
+    def _get_or_create_handle(self, part: str) -> Any:
         if part not in self._handles:
             handle = self._mtml.call(calls.PARTS[part][0], self._handles[""])
             if isinstance(handle, FailedCall):

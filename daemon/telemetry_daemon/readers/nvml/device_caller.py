@@ -22,7 +22,7 @@ from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# A denied call is repeated only this often, because permissions rarely change.
+# A denied call is repeated only after this time, because permissions rarely change.
 DENIED_RETRY_SECONDS = 600.0
 # A GPU is considered lost if a poll begins with this many generic errors.
 _MAX_GENERIC_ERRORS = 3
@@ -101,7 +101,7 @@ class DeviceCaller:
         return code if self._clock() < until else None
 
     def handle_error(self, key: str, code: int, disabling_errors: frozenset[int] = codes.DISABLING_ERRORS) -> None:
-        """Raise DeviceLostError or SessionEndedError for such a code. Otherwise, disable a call that would fail again."""
+        """Raise DeviceLostError or SessionEndedError if the code means this. Else disable a call that would fail again."""
         if code in codes.GPU_LOST_ERRORS:
             raise DeviceLostError(code)
         if code in codes.SESSION_ENDING_ERRORS:

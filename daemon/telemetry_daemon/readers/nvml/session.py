@@ -119,7 +119,7 @@ class Session:
 
     def find_gpus(self) -> None:
         """Find all GPUs. Raises SessionEndedError if the library is unusable."""
-        self._device_count = self._gpu_count()
+        self._device_count = self._count_gpus()
         self._driver = self._node_value("nvmlSystemGetDriverVersion")
         self._library = self._node_value("nvmlSystemGetNVMLVersion")
         version = branch_version(str(self._library or ""), str(self._driver or ""))
@@ -161,7 +161,7 @@ class Session:
         if tier == "inventory":
             node["cuda"] = self._node_value("nvmlSystemGetCudaDriverVersion")
         elif tier == "gpm":
-            node["host_engine"] = self._host_engine()
+            node["host_engine"] = self._find_host_engine_pid()
         results = [result for _, result in slot_results if result is not None]
         return {"node": node, "gpus": results, "events": self._inbox.remove_all()}
 
@@ -172,7 +172,7 @@ class Session:
             slot.close()
         return is_stopped
 
-    def _host_engine(self) -> int | None:
+    def _find_host_engine_pid(self) -> int | None:
         """Return the PID of a DCGM host engine. The search is repeated every few minutes."""
         now = self._clock()
         if now >= self._next_host_engine_search:
@@ -180,7 +180,7 @@ class Session:
             self._host_engine_pid = find_host_engine()
         return self._host_engine_pid
 
-    def _gpu_count(self) -> int:
+    def _count_gpus(self) -> int:
         result = self._nvml.call("nvmlDeviceGetCount")
         if not isinstance(result, FailedCall):
             return int(result)

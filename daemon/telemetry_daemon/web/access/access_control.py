@@ -216,8 +216,8 @@ class FileWatch:
         return tuple(self._stamps)
 
     def has_changed(self) -> bool:
-        """Return whether a file has changed. Recent changes are ignored, because the file may be half-written."""
-        # A half-written file may be valid, and an empty file allows all clients.
+        """Return whether a file has changed. While a file is newer than `SETTLING_SECONDS`, return False."""
+        # A new file may be half-written: half a file may be valid, and an empty file allows all clients.
         stamps = {file: _stamp(file) for file in self._stamps}
         return stamps != self._stamps and all(_is_settled(stamp) for stamp in stamps.values())
 

@@ -91,7 +91,7 @@ class BasicAuth:
         return sum(len(check.callbacks) for check in self._pending_checks())
 
     def cached_user(self, header: str) -> bytes | None:
-        """Return the user whose password passed an earlier check, or None."""
+        """Return the user in the header if the password passed an earlier check, else None."""
         credentials = parse_basic(header) if self.is_required else None
         if credentials is None or self._cache.get(self._create_attempt(*credentials).key) is not LoginResult.RIGHT:
             return None
@@ -235,7 +235,7 @@ class _ResultCache:
 
 
 def parse_basic(header: str) -> tuple[bytes, bytes] | None:
-    """Return user and password from a header for basic authentication, or None if the header is invalid."""
+    """Return the user and password in an `Authorization: Basic` header, or None if the header is invalid."""
     scheme, _, encoded = header.partition(" ")
     if scheme.lower() != "basic":
         return None

@@ -194,9 +194,10 @@ class TlsChannel(Channel):
         return self._outgoing.read()
 
     def _complete_handshake(self) -> bool:
+        """Continue the handshake. Return False if more bytes from the client are needed."""
         try:
             self._tls.do_handshake()
-        except ssl.SSLWantReadError:  # more bytes from the client are needed
+        except ssl.SSLWantReadError:
             return False
         except ssl.SSLError as error:
             raise HandshakeError(error.reason or str(error), self._outgoing.read()) from error

@@ -133,7 +133,7 @@ def _join_headers(event: h11.Request) -> dict[str, str]:
 
 
 def _split_target(target: str) -> tuple[str, str, str] | None:
-    """Return authority, decoded path and query of a path or full URL, or None if it is invalid."""
+    """Return (authority, decoded path, query) of a path or full URL, or None if the URL is invalid."""
     authority = ""
     if not target.startswith("/"):
         scheme, separator, remainder = target.partition("://")
