@@ -81,7 +81,9 @@ def test_child_that_does_not_answer_is_killed(tmp_path: Path) -> None:
     noted = tmp_path / "pid"
     for deadline in (0.5, 5.0, 50.0):  # repeat until the machine starts it in time
         with pytest.raises(ConfigError, match=f"no answer within {deadline:g} s") as caught:
-            load_in_child(ConfigInputs(), timeout_seconds=deadline, command=(sys.executable, "-c", STUBBORN, str(noted)))
+            load_in_child(
+                ConfigInputs(), timeout_seconds=deadline, command=(sys.executable, "-c", STUBBORN, str(noted))
+            )
         assert caught.value.status == exits.UNAVAILABLE, "systemd does not try again after a bad configuration"
         if noted.exists() and noted.read_text():
             break
