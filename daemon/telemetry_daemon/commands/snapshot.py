@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=options.parse_seconds_up_to_a_day,
         const=2.0,
         metavar="TIME",
-        help="print every TIME until interrupted (default: 2s)",
+        help="print at this interval until interrupted (default: 2s)",
     )
     parser.add_argument(
         "--timeout",

@@ -43,7 +43,7 @@ complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l all -d 'run s
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l why -d 'show the reasons for absent readings below the table'
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l processes -d 'list the devices\' processes below the table, in JSON or as CSV; on this machine, show their command lines, too'
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l width -x -d 'the table\'s width (default: the terminal\'s)'
-complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l watch -d 'print every TIME until interrupted (default: 2s)'
+complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l watch -d 'print at this interval until interrupted (default: 2s)'
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l timeout -x -d 'do not wait longer than TIME for a source (default: 20s)'
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l node -x -d 'show another node: HOST, HOST:PORT or the URL of its daemon'
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l demo -a '8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' -d 'show simulated cards, such as 8xnvidia,4xhygon (default: 8xnvidia). The cards are healthy at first and have no owners; \'telemetry top --demo\' simulates faults and owners'

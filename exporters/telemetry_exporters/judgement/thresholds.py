@@ -115,7 +115,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "rest_share_alone": Threshold(
         0.05, "`rest_share` for cards that report no memory activity", "an H200 that decodes draws 137 to 300 of 700 W"
     ),
-    "quiet_ratio": Threshold(0.05, "highest activity or bandwidth of idle memory", "our choice: 0 in a hung V100 job"),
+    "quiet_ratio": Threshold(0.05, "highest activity or bandwidth of idle memory", "our choice; a hung V100 job has 0"),
     "empty_ratio": Threshold(0.02, "share of memory in use below which the memory counts as empty"),
     "power_follows": Threshold(
         2, "a model's highest power as a multiple of its idle power", "our choice: some tools report constant power"
