@@ -40,7 +40,7 @@ def _label_by_card(promql: str) -> str:
 
 _ERRORS = card_table(
     "Errors of each card",
-    "Memory errors, PCIe replays and link errors: since the driver was loaded. Pages and rows: out of use. Events: since the "
+    "Memory errors, PCIe replays and link errors: since the driver was loaded. Pages and rows: memory that is out of use. Events: since the "
     "daemon started. Open: the number of kinds of open events. n/a: not reported, or no event.",
     shared.CARD_LABELS,
     (

@@ -95,7 +95,7 @@ def cut_violations(
         report = _try_parse(parser, replace(capture, outputs=(replace(output, text=output.text[:cut]),)))
         violations.extend([f"cut at {cut}: {report.text}"] if isinstance(report, _Raised) else [])
         fragments = sorted(_numeric_readings(report) - expected, key=str)
-        violations.extend(f"cut at {cut}: {fragment} is not in the report on the whole text" for fragment in fragments)
+        violations.extend(f"cut at {cut}: {fragment} is not in the complete output's report" for fragment in fragments)
     return violations
 
 

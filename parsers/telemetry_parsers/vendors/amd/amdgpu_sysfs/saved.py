@@ -56,7 +56,7 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
         return list(outputs)
     text = "\n".join(part for output in texts for part in (output.text, output.stderr) if part)
     if text.count("\n") > _MAX_LINES:
-        return failed("not_understood", "text", "the text has more lines than the driver files of any node")
+        return failed("not_understood", "text", "the text is longer than all driver files of a node")
     text_lines = lines(text)
     saved_files = _saved_card_files(text_lines)
     if not saved_files and (unprefixed_lines := without_prefix(text_lines)) != text_lines:
