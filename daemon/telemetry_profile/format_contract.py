@@ -16,7 +16,7 @@ Work = Literal["compute", "communication", "copy", "fused", "wait"]
 Clock = Literal["unix", "boot", "none"]
 # How kernels were assigned to steps: by their launches, by the times of the steps on the host, or by the tool ("").
 StepBasis = Literal["launch", "host", ""]
-# The origin of FLOPs: the file states them ("told"), or the shapes of matrix operators give a lower bound ("shapes").
+# "told": the file contains the FLOPs. "shapes": a lower bound was computed from the shapes of matrix operators.
 FlopsBasis = Literal["told", "shapes"]
 
 

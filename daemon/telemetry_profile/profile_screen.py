@@ -150,7 +150,7 @@ def _time_text(summary: ProfileSummary) -> str:
 
 def _mean_step_lines(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
     compared, rank_names = comparable_ranks(rank_steps)
-    # The title shows the length of the step, unless some ranks are left out here.
+    # The first label is the step's length. The title shows it already, but for all ranks, not only for `rank_names`.
     labels = _SPLIT_LABELS if rank_names else _SPLIT_LABELS[1:]
     split = mean_split([rank_step.split for rank_step in compared]) if compared else Split()
     unit, scale = _unit_for(max(getattr(split, name) or 0 for name, _ in _SPLIT_LABELS))

@@ -243,7 +243,7 @@ def allocation_text(allocation: Allocation) -> str:
 
 
 def process_owner_text(process: Process) -> str:
-    """Return a text with the owner of a process, or with its container if the owner is unknown."""
+    """Describe the owner of a process, or its container if the owner is unknown."""
     if process.owner is not None:
         return owner_text(process.owner)
     return f"container {cut(process.container, _MAX_NAME_LENGTH)}" if process.container else ""

@@ -183,7 +183,7 @@ class _Validator:
 
     def _is_valid(self, reading: MergedReading) -> bool:
         is_valid = self.find_fault(reading) is None and reading.label.isprintable()
-        # For cached keys, `are_valid` checks only that the number is finite, but an info metric must be 1.
+        # Info metrics are not cached, because they must be 1: for cached keys, only finiteness is checked.
         if is_valid and not isinstance(reading.value, Absent) and self._metrics[reading.metric].kind != "info":
             self._valid_keys.add((reading.metric, reading.label))
         return is_valid

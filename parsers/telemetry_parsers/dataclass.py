@@ -46,7 +46,7 @@ def _lean_dataclass(**options: bool) -> Callable[[type], type]:
 def _first_init(new_class: Any, *, is_frozen: bool) -> Callable[..., None]:
     """Return an `__init__` that is replaced with a compiled one at its first call."""
 
-    def __init__(self: Any, *arguments: Any, **named: Any) -> None:  # noqa: N807  # the name in error messages
+    def __init__(self: Any, *arguments: Any, **named: Any) -> None:  # noqa: N807  # error messages show this name
         new_class.__init__ = _compiled_init(new_class, is_frozen=is_frozen)
         new_class.__init__(self, *arguments, **named)
 

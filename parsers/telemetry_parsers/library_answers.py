@@ -82,10 +82,10 @@ class LibrarySpec:
 
     def create_draft(self) -> Draft:
         """Return an empty draft of a report."""
-        return Draft(self.vendor, _problem_by_source, index_space=self.source)
+        return Draft(self.vendor, _source_problem, index_space=self.source)
 
 
-def _problem_by_source(item: Reading, source: str) -> str:
+def _source_problem(item: Reading, source: str) -> str:
     """Return a problem text such as `GpuTemperature: temperature_celsius is implausible`."""
     return f"{source}: {item.metric} is {absence_reason(item).replace('_', ' ')}"
 

@@ -137,4 +137,4 @@ class StepCounts:
     tokens: float | None = None
     flops: float | None = None
     seconds: tuple[PartSeconds, ...] = ()
-    is_quiet: bool = False  # the file was not written recently
+    is_quiet: bool = False  # True if the job has not written `file` recently

@@ -11,7 +11,7 @@ UNSUCCESSFUL: frozenset[State] = frozenset({"failed", "stuck"})
 OF_ALL_POLLS: frozenset[State] = frozenset({"disabled", "not_supported"})
 # A failure's message begins with this text if a library's worker could not be started.
 NOT_STARTED = "the worker could not be started"
-# A failure's message begins with this text if another process runs the tool.
+# A failure's message begins with this text if another process is running the tool.
 BUSY = "another process runs it"
 
 

@@ -118,7 +118,7 @@ class NodePool:
     classes: tuple[str, ...]
     labels: tuple[str, ...] = ()  # node labels, in addition to those with the PCI vendor id and `classes`
     runtime_class: str = ""
-    privileged: bool = False  # privileged pods, which are disabled by default
+    privileged: bool = False  # True if the pods must be privileged; then the pool is disabled by default
     mounts: tuple[Mount, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
 
@@ -134,6 +134,6 @@ class Vendor:
     permissions: str  # the permissions that the daemon's user needs, shown in docs/install.md
     pool: NodePool
     demo: Demo  # simulated cards whose label `vendor` is `word`
-    other_demos: tuple[tuple[str, Demo], ...] = ()  # (another value of the label `vendor`, simulated cards)
+    other_demos: tuple[tuple[str, Demo], ...] = ()  # (label value, simulated cards) for other values of `vendor`
     missing_metrics: tuple[tuple[str, str], ...] = ()  # (core metric that no known output contains, reason)
     other_tools: tuple[tuple[str, str], ...] = ()  # (other program of the vendor, source with the same readings)

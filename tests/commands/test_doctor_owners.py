@@ -45,6 +45,6 @@ def test_owner_source_alone_is_compared_with_listed_cards(tmp_path: Path, card: 
     node.config += f'[attribution]\nenabled = true\njob_directory = "{jobs}"\n'
     asked = node.doctor("--source", "slurm")
     assert (asked.status, "slurm: ok" in asked.stdout) == (status, True), asked.stdout
-    assert ("matches no device of this node or more than one" in asked.words) == (status == 2)
+    assert ("matches either no device or several devices of this node" in asked.words) == (status == 2)
     assert "amdgpu-sysfs" not in asked.stdout
     node.close()

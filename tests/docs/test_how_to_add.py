@@ -133,8 +133,8 @@ def plugins_parser() -> str:
 def add_metric(house: House) -> None:
     house.insert(
         "parsers/telemetry_parsers/metrics.py",
-        '    _device("fan_rpm"',
-        '    _device("coolant_flow_ratio", "ratio", "Coolant flow as a share of the maximum (0-1).", 0, 1),\n',
+        '    _device_metric("fan_rpm"',
+        '    _device_metric("coolant_flow_ratio", "ratio", "Coolant flow as a share of the maximum (0-1).", 0, 1),\n',
     )
     house.insert(
         f"{VENDORS}/acme_smi.py",

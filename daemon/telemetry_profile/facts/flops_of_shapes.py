@@ -79,12 +79,12 @@ def _convolution_backward_counter(gradient_index: int, data_index: int) -> Calla
     """Return a function that counts the FLOPs of the gradients, each of which needs as many as the forward pass."""
 
     def count_flops(inputs: _Inputs) -> int | None:
-        grad, data, weight = inputs.shape(gradient_index, 3), inputs.shape(data_index, 3), inputs.shape(2, 3)
+        grad, data, weight = (inputs.shape(index, min_dimensions=3) for index in (gradient_index, data_index, 2))
         if grad is None or data is None or weight is None or not len(grad) == len(data) == len(weight):
             return None
-        gradient_mask = inputs.text(len(inputs.texts) - 1) if inputs.texts else ""
-        gradient_count = min(2, gradient_mask.split(",")[:2].count("[True") + gradient_mask.count(", True", 0, 12)) or 1
-        if inputs.text(7) == "True":
+        output_mask = inputs.texts[-1].strip("[]").split(", ") if inputs.texts else []  # for data, weight and bias
+        gradient_count = output_mask[:2].count("True") or 1
+        if inputs.text(7) == "True":  # the argument `transposed`
             return 2 * gradient_count * prod(data) * prod(weight[1:])
         return 2 * gradient_count * grad[0] * prod(grad[2:]) * prod(weight) if grad[1] == weight[0] else None
 

@@ -6,7 +6,7 @@ import re
 from decimal import Decimal, InvalidOperation
 
 NS, US, MS, S = 1, 1_000, 1_000_000, 1_000_000_000
-_MAX_NS = 10**19  # 2286 as Unix time; later times are invalid
+_MAX_NS = 10**19  # as Unix time, this is in the year 2286; later times are invalid
 _MAX_DIGITS = 20
 _WHOLE_NUMBER = re.compile(r"\s*-?\d{1,19}\s*$", re.ASCII)
 

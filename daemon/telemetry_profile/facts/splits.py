@@ -14,7 +14,7 @@ from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 _UNUSUAL_FACTOR = 2  # a first collective is unusual if it takes more than this many times as long as any other
 # A gap is long if it has at least this share of the span and this length. A single host call causes shorter gaps.
 _MIN_GAP_SHARE, _MIN_GAP_NS = 0.05, 1_000_000
-_MIN_KNOWN_RATIO = 0.5  # if fewer launches are known, the times on the host decide to which step work belongs
+_MIN_KNOWN_RATIO = 0.5  # if fewer launch times are known, each step's span on the host is used for the device
 
 
 class Splitter:
@@ -111,36 +111,36 @@ class Launches:
     """The times of launches on the host, found by launch number."""
 
     def __init__(self) -> None:
-        self._numbers, self._times = array("q"), array("q")
+        self._launch_numbers, self._times = array("q"), array("q")
         self._is_sorted = True
 
     def add(self, launch_number: int, time: int) -> None:
         """Add a launch with its time on the host."""
-        self._numbers.append(launch_number)
+        self._launch_numbers.append(launch_number)
         self._times.append(time)
         self._is_sorted = False
 
     def step_spans(self, executions: Mapping[Work, Executions], steps: Sequence[Interval]) -> list[Interval] | None:
         """Return the span of each step on the device, or None if steps overlap or too few launches are known."""
-        if not self._numbers or not steps or any(step[1] > next_step[0] for step, next_step in pairwise(steps)):
+        if not self._launch_numbers or not steps or any(step[1] > next_step[0] for step, next_step in pairwise(steps)):
             return None
         work_by_step, total, known_launches = _WorkByStep(steps), 0, 0
         for work, runs in executions.items():
             for begin, end, number in zip(runs.begins, runs.ends, runs.launch_numbers, strict=True):
-                launch_time = self._time_of(number)
-                if launch_time is not None or work != "copy":  # DMA requests of MTIA have no launch
+                launch_time = self._launch_time(number)
+                if work != "copy" or launch_time is not None:  # copies may have no launch, such as MTIA's DMA requests
                     total, known_launches = total + 1, known_launches + (launch_time is not None)
                 work_by_step.add(begin, end, launch_time)
         return work_by_step.step_spans() if known_launches and known_launches >= total * _MIN_KNOWN_RATIO else None
 
-    def _time_of(self, launch_number: int) -> int | None:
+    def _launch_time(self, launch_number: int) -> int | None:
         if not self._is_sorted:
-            order = sorted_indices(self._numbers)
+            order = sorted_indices(self._launch_numbers)
             self._times = array("q", (self._times[index] for index in order))
-            self._numbers = array("q", (self._numbers[index] for index in order))
+            self._launch_numbers = array("q", (self._launch_numbers[index] for index in order))
             self._is_sorted = True
-        index = bisect_left(self._numbers, launch_number)
-        return self._times[index] if index < len(self._numbers) and self._numbers[index] == launch_number else None
+        index = bisect_left(self._launch_numbers, launch_number)
+        return self._times[index] if index < len(self._times) and self._launch_numbers[index] == launch_number else None
 
 
 class _WorkByStep:

@@ -30,7 +30,7 @@ def publish(folder: Path, counts: StepCounts) -> Path:
         "flops": counts.flops,
         "seconds": {part.part: part.seconds for part in counts.seconds},
     }
-    # The job may write its own file. Replacing that file would reset the job's counters twice, so this name differs.
+    # The prefix prevents a clash with the job's own file. If both wrote the same file, its counters would jump.
     path = folder / f"profile-{_safe_name(counts.job_id)}-{_safe_name(counts.rank)}.json"
     named.replace(path, json.dumps(document).encode(), _FILE_MODE)
     return path

@@ -26,7 +26,7 @@ from telemetry_profile.format_contract import Device, Facts, FileSample, TraceRe
 
 _MAX_EVENTS = 100_000_000
 MAX_EVENT_BYTES = 32 * 2**20  # real events are far smaller
-_MAX_KEY_BYTES = 2**20  # a larger value of a key is skipped
+_MAX_VALUE_BYTES = 2**20  # the limit for values outside the list of events; larger values are skipped
 _UNREADABLE = object()
 _EVENTS_KEY = "traceEvents"
 _STRUCTURE = re.compile(rb"[\"\[\]{},]")
@@ -195,11 +195,11 @@ def _skip_event(window: Window) -> None:
 def _read_value(window: Window) -> Any:
     """Return the next value, or `_UNREADABLE` if the value cannot be decoded."""
     while True:
-        text = _text(window.data[:_MAX_KEY_BYTES])
+        text = _text(window.data[:_MAX_VALUE_BYTES])
         try:
             value, end = value_at(text, 0)
         except IncompleteError:
-            if len(window.data) >= _MAX_KEY_BYTES:
+            if len(window.data) >= _MAX_VALUE_BYTES:
                 return _UNREADABLE
             if not window.read_more():
                 raise

@@ -16,7 +16,7 @@ from telemetry_profile.facts.printed_numbers import US, nanoseconds
 from telemetry_profile.format_contract import NotReadError
 
 BLOCK_BYTES = 4 * 2**20
-_NS_BY_DECIMALS = (1000, 100, 10, 1)  # the nanoseconds of 1 in the last digit, for microseconds with 0 to 3 decimals
+_NS_BY_DECIMALS = (1000, 100, 10, 1)  # index: decimals of a time in µs; item: nanoseconds per unit of its last digit
 _SAFE_DIGITS = 20  # enough for Unix time in nanoseconds, and below the limit of int()
 _PIECE_BYTES = 2**17
 _EMPTY = msgspec.Raw(b"")

@@ -241,7 +241,7 @@ def _device_number(arguments: Mapping[str, Any], default: int | None) -> int | N
 
 
 def _event_extent(event: TraceEvent, arguments: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return (begin, length) from the event's arguments, which are more exact than the event itself, if present."""
+    """Return (begin, length): the exact times in the arguments if present, else the event's less exact times."""
     begin, end = (nanoseconds(str(arguments[key]), NS) if key in arguments else None for key in (_BEGIN, _END))
     if begin is None or end is None:
         return event.begin_ns(), event.length_ns()

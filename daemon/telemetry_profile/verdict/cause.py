@@ -69,7 +69,7 @@ class Evidence:
         return sum(values) if values and None not in values else None
 
     def ratio(self, field_name: str) -> float | None:
-        """Return the sum of a `Split` field as a share of the steps, or None if unknown."""
+        """Return the sum of a `Split` field as a share of the total step time, or None if unknown."""
         span, length = self.total("span_ns"), self.total(field_name)
         return length / span if span and length is not None else None
 
@@ -79,7 +79,7 @@ class Evidence:
 
     @property
     def data_wait_ratio(self) -> float | None:
-        """Return the share of the steps in which the card is idle and the host waits for data, or None if unknown."""
+        """Return the share of the step time in which the card idles and the host waits for data, or None if unknown."""
         waits, idle = self.ratio("data_wait_ns"), self.ratio("idle_ns")
         return waits if waits is None or idle is None else min(waits, idle)
 

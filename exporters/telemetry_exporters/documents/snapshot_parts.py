@@ -44,7 +44,7 @@ ProcessKind = Literal["compute", "graphics", "mps"]
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceJson:
-    """Maintenance of the node that an operator has announced."""
+    """Maintenance that an operator has announced for the node."""
 
     until: str
     """The end of the maintenance, in UTC by the node's clock."""

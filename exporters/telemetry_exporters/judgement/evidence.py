@@ -15,7 +15,7 @@ from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS, is_main_sens
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot
 from telemetry_parsers.readings import Readings, Shape
 
-# Maps each metric to its label values: (label value, index of its number in `Readings.values`).
+# Maps each metric to (label value, index in `Readings.values`) for each of its readings.
 Positions = Mapping[str, tuple[tuple[str, int], ...]]
 
 

@@ -263,13 +263,14 @@ def _device_names(devices: list[MergedDevice]) -> str:
 
 
 def _source_remedy(status: SourceStatus) -> str:
-    tool = _TOOLS_BY_LIBRARY.get(status.source)
+    library_tool = _TOOLS_BY_LIBRARY.get(status.source)  # None if the source is not a library
     if status.state == "stuck":
-        template = _STUCK_LIBRARY_REMEDY if tool else _STUCK_REMEDY
-        return _BUSY_REMEDY if BUSY in status.detail else template.format(tool=tool)
+        if BUSY in status.detail:  # nothing hangs: another process is running the tool
+            return _BUSY_REMEDY
+        return _STUCK_LIBRARY_REMEDY.format(tool=library_tool) if library_tool else _STUCK_REMEDY
     reason = status.reason or "internal"
-    remedy = _LIBRARY_REMEDIES.get(reason) if tool else None
-    return (remedy or _REMEDIES.get(reason, "see `telemetry doctor`")).format(tool=tool)
+    remedy = _LIBRARY_REMEDIES.get(reason) if library_tool else None
+    return (remedy or _REMEDIES.get(reason, "see `telemetry doctor`")).format(tool=library_tool)
 
 
 def device_list(devices: Iterable[MergedDevice]) -> str:

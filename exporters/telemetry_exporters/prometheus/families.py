@@ -42,7 +42,7 @@ class SeriesNames:
     devices: tuple[tuple[object, tuple[ReadingKey, ...]], ...] = ()
     host: tuple[ReadingKey, ...] = ()
     daemon: tuple[tuple[tuple[str, Labels], ...], ...] = ()
-    # Includes sources without samples, so that a new duplicate source changes the names and is reported as a problem.
+    # Includes sources without samples, because a snapshot is checked for duplicate sources only if its names change.
     sources: tuple[tuple[str, tuple[str, ...]], ...] = ()
     owner_labels: tuple[Labels, ...] = ()  # the owner labels of each device
 

@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 _ReadText = Callable[[_T], str | None]
 _Widths = dict[int, int]  # maps the position of a column to its width
 GAP = "  "
-# A column with this or a higher priority number is optional: it is omitted if no visible row has a value.
+# Columns whose priority number is at least FIRST_OPTIONAL are omitted if no visible row has a value.
 FIRST_OPTIONAL = 11
 # Names are cut to _NAME_WIDTH before any column is dropped. Afterwards, they may be cut to _MIN_NAME_WIDTH.
 _MIN_NAME_WIDTH, _NAME_WIDTH = 8, 24
@@ -248,7 +248,7 @@ DEVICE_COLUMNS: tuple[Column[DeviceRow], ...] = (
 
 
 def with_visible_vendor(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tuple[Column[_T], ...]:
-    """Return the columns. If there are several vendors, the column VENDOR is never dropped."""
+    """Return the columns. If there are several vendors, the VENDOR column is never dropped."""
     if len(vendors) < 2:
         return tuple(columns)
     return tuple(replace(column, priority=-1) if column.heading == VENDOR.heading else column for column in columns)

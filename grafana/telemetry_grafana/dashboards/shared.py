@@ -23,7 +23,7 @@ CARD_LABELS = ("instance", "vendor", "device", "model")
 HEAT_STEPS: Steps = rising(80, 95)
 # Colours for the headroom, which is the difference between a card's limit and its temperature.
 _HEADROOM_STEPS: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
-# Heat and the power brake cause state 1, usual reasons cause state 2.
+# State 1: throttled by heat or the power brake. State 2: throttled for a normal reason, such as the power limit.
 THROTTLE_STATES: States = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes (normal at full load)", GREY)}
 # Excludes the power limit, which is a normal reason at full load.
 THROTTLING = 'reason=~"{}|{}"'.format(pattern("heat_reasons"), pattern("brake_reasons"))

@@ -39,7 +39,7 @@ class Alert:
     check: str
     remedy: str = ""  # if empty, the remedy in _REMEDIES_BY_ALERT
     pending_period: str = AT_ONCE
-    counted_over_seconds: int = 0  # the time range in which the condition counts faults
+    counted_over_seconds: int = 0  # the time range over which the condition counts faults, or 0
     inhibited_by: tuple[str, ...] = ()  # alerts that suppress this alert on the same card or node
     inhibited_by_event: str = ""  # a pattern for the codes of critical events that suppress this alert
 
@@ -100,7 +100,7 @@ def _runbook(alert: str) -> dict[str, str]:
 
 
 def open_event(codes: str) -> str:
-    """Return an expression for open events whose code matches the regular expression `codes`."""
+    """Return the PromQL expression for open events whose code matches the regular expression `codes`."""
     return f'last_over_time(accelerator_event_open{{code=~"{codes}"}}[5m])'
 
 

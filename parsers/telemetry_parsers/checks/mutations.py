@@ -29,7 +29,7 @@ class Mutation:
 
 
 class _Random:
-    """A random number generator with the same numbers in every run and Python version."""
+    """A random number generator that yields the same sequence in every run and Python version."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed & _MASK

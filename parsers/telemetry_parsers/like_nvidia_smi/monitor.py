@@ -28,7 +28,7 @@ class MonitorShape:
 
 
 def is_monitor(line: Line, shape: MonitorShape) -> bool:
-    """Return whether a line is the first heading line of monitoring output."""
+    """Return whether monitoring output begins at this line, which is then its first heading line."""
     return _heading_words(line, shape)[:1] == [shape.index_column]
 
 

@@ -50,7 +50,7 @@ class _ScanState:
     headings: list[list[CellReader | None]] = field(default_factory=list)  # the cell readers of each heading line
     is_in_headings: bool = False
     card_lines: list[Line] = field(default_factory=list)
-    model_rest: list[str] = field(default_factory=list)  # the continuation of a long model name
+    model_continuations: list[str] = field(default_factory=list)  # the wrapped lines of a long model name
     has_border: bool = True  # lines begin and end with `|`
     is_closed: bool = False  # the last line is a rule below the last card
 
@@ -191,8 +191,8 @@ def _starts_card(state: _ScanState, line: Line) -> bool:
 def _add_row(state: _ScanState, line: Line) -> None:
     line_count = len(state.card_lines)
     is_full = line_count >= len(state.headings)
-    if state.shape.wraps_models and not is_full and line_count and (model_rest := _wrapped_model(state, line)):
-        state.model_rest.append(model_rest)
+    if state.shape.wraps_models and not is_full and line_count and (continuation := _wrapped_model(state, line)):
+        state.model_continuations.append(continuation)
         return
     if is_full or (line_count and _fits_headings(state, line, 0) and not _fits_headings(state, line, line_count)):
         _end_card(state)
@@ -251,7 +251,7 @@ def _end_card(state: _ScanState) -> None:
 def _add_card(state: _ScanState, absence: Absent = Absent.NOT_REPORTED) -> None:
     """Add the current card to the draft, with `absence` for each missing metric."""
     lines, state.card_lines = state.card_lines, []
-    model_rest, state.model_rest = state.model_rest, []
+    model_continuations, state.model_continuations = state.model_continuations, []
     if not lines:
         return
     rows = [_read_row(state, line, heading_index) for heading_index, line in enumerate(lines)]
@@ -266,7 +266,7 @@ def _add_card(state: _ScanState, absence: Absent = Absent.NOT_REPORTED) -> None:
         return
     device = state.draft.device(index)
     for line, row in zip(lines, rows, strict=True):
-        _store_row(state.draft, device, line, _with_model_rest(row, model_rest))
+        _store_row(state.draft, device, line, _with_full_model(row, model_continuations))
     for target in _targets_accepting_any_text([reader for readers in state.headings for reader in readers if reader]):
         if not state.draft.has_reading(device, target):
             state.draft.set_value(device, target, absence)
@@ -284,10 +284,11 @@ def _has_address(cells: Iterable[TargetTextPairs]) -> bool:
     return any(_BUS_ID in targets and bus_address(text) for pairs in cells for targets, text in pairs)
 
 
-def _with_model_rest(row: _Row, model_rest: Sequence[str]) -> _Row:
-    rest = " ".join(["", *model_rest])
+def _with_full_model(row: _Row, model_continuations: Sequence[str]) -> _Row:
+    """Return the row with the continuations appended to the model name."""
+    suffix = " ".join(["", *model_continuations])
     return [
-        (reader, pairs and [(targets, text + rest if _MODEL in targets else text) for targets, text in pairs])
+        (reader, pairs and [(targets, text + suffix if _MODEL in targets else text) for targets, text in pairs])
         for reader, pairs in row
     ]
 

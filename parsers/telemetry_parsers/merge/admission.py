@@ -29,7 +29,7 @@ class AdmittedReport:
 
 
 def admit(report: Report, identities: Iterable[Identity]) -> AdmittedReport:
-    """Reduce the report to the size limits. Return it with a problem for each kind of reduction."""
+    """Trim the report to the size limits. Add a problem for each kind of data that was trimmed."""
     if _is_within_limits(report):
         return AdmittedReport(report)
     problems: list[str] = []

@@ -12,7 +12,7 @@ from telemetry_parsers.merge.device_names import INSTANCE_FACT, DeviceNames
 from telemetry_parsers.merge.owner_registry import OwnerEntry, OwnerRegistry, SourceClaim, add_memory, rank_readings
 from telemetry_parsers.merge.shares import GroupUsage, Share, fraction_of, split_card
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Problem, Value
-from telemetry_parsers.ownership import Allocation, Owner, Process, Task
+from telemetry_parsers.ownership import Allocation, Claim, Owner, Process, Task
 from telemetry_parsers.readings import Readings
 
 MAX_OWNERS = 16
@@ -59,7 +59,7 @@ def find_owners(
 ) -> NodeOwners:
     """Return the owners and the processes of each device."""
     devices = add_memory(devices, tasks)
-    current_claims = [claim for claim in claims if claim.claim.lives is not False and not _has_ended(claim, wall_time)]
+    current_claims = [source_claim for source_claim in claims if not _has_ended(source_claim.claim, wall_time)]
     registry = OwnerRegistry(current_claims, tasks)
     processes_by_device = _processes_by_device(devices)
     assignment = _Assignment(devices, registry, processes_by_device)
@@ -118,8 +118,8 @@ def _processes_by_device(devices: Sequence[MergedDevice]) -> _ProcessesByDevice:
     return processes_by_device
 
 
-def _has_ended(source_claim: SourceClaim, wall_time: float) -> bool:
-    return source_claim.claim.ended is not None and source_claim.claim.ended <= wall_time
+def _has_ended(claim: Claim, wall_time: float) -> bool:
+    return claim.lives is False or (claim.ended is not None and claim.ended <= wall_time)
 
 
 class _Assignment:
@@ -151,14 +151,14 @@ class _Assignment:
                 continue
             device = self._names.find(source_claim.claim)
             if device is None:
-                self._add_problem(source_claim, "matches no device of this node or more than one", entry)
+                self._add_problem(source_claim, "matches either no device or several devices of this node", entry)
                 self.unresolved[source_claim.source] += 1
             else:
                 claimed.setdefault(device.id, source_claim)
         return self._actual_devices(entry, claimed)
 
     def _actual_devices(self, entry: OwnerEntry, claimed: Mapping[str, SourceClaim]) -> list[str]:
-        """Return the claimed devices. If a pod uses unclaimed devices, they replace claimed devices without use."""
+        """Return the claimed devices. If a pod uses unclaimed devices, they replace unused claimed devices."""
         used_devices = self._used_devices.get(id(entry), {})
         unclaimed = [device_id for device_id in used_devices if device_id not in claimed]
         if entry.owner.kind != "pod" or not unclaimed:

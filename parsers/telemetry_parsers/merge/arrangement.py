@@ -244,7 +244,8 @@ def _host_readings(fresh: FreshReports, shapes: _ShapeCache) -> ReadingPositions
 
 def _device_ids(fresh: FreshReports, devices: Iterable[NamedDevice]) -> dict[tuple[str, str], tuple[str | None, ...]]:
     ids_by_poll: dict[tuple[str, str], list[str | None]] = {
-        (report.source, report.poll): [None] * len(report.report.devices) for report in fresh.source_reports
+        (source_report.source, source_report.poll): [None] * len(source_report.report.devices)
+        for source_report in fresh.source_reports
     }
     for device in devices:
         for report, position in device.group.occurrences:

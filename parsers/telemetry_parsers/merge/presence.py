@@ -83,8 +83,8 @@ class _ReturnedDevices:
                     slot_of(identity.bus_id, identity.partition)
                 )
 
-    def may_explain(self, identity: Identity) -> bool:
-        """Return whether a garbled line about a returned device was probably mistaken for this device."""
+    def may_include(self, identity: Identity) -> bool:
+        """Return whether the device was probably one of the returned devices, listed by a garbled line."""
         if not self._partitions:
             return False
         if identity.polls < REQUIRED_WITNESSES:
@@ -116,7 +116,7 @@ def _update_unlisted(
     is_listed_by_address = identity.index is not None and (identity.vendor, identity.index) in indices_with_address
     if is_missing and is_listed_by_address and not has_address_or_uuid(identity):
         return None
-    if lists.returned.may_explain(identity):
+    if lists.returned.may_include(identity):
         return None
     if identity.lost_since is not None:
         return identity if lists.wall_time - identity.lost_since < FORGET_AFTER_SECONDS else None

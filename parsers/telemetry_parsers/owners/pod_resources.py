@@ -31,7 +31,7 @@ def pods_in(answer: bytes, is_wanted: IsWanted) -> list[Plain]:
     """Return the pods of a List answer with their wanted devices. Raise DecodeError for a malformed answer.
 
     A pod is `{"namespace", "pod_name", "containers": [{"container_name", "devices": [{"resource", "device"}],
-    "drawn": [{"driver", "device", "share"}]}]}`. `drawn` are the devices of dynamic resource allocation.
+    "drawn": [{"driver", "device", "share"}]}]}`. `drawn` lists the devices from dynamic resource allocation.
     """
     return _Answer(_check_size(answer), is_wanted).pods()
 

@@ -144,7 +144,7 @@ class Draft:
         return value_of(target, text, unit) if value is None else value
 
     def set_value(self, position: int, target: Target, value: Value, text: str = "", where: str = "") -> None:
-        """Add a reading of the target's metric. If `where` is given, a bad value becomes a problem."""
+        """Set the target's metric, unless it already has a number. If `where` is given, report a bad value."""
         item = reading(position, target.key, value, target.label, self.vendor)
         if where:
             self.report_bad_value(item, text, where)

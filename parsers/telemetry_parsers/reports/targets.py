@@ -80,7 +80,7 @@ class Target:
 def metric(
     key: str, label: str = "", unit: str | None = None, words: Mapping[str, Value] | None = None, if_zero: Value = 0.0
 ) -> Target:
-    """Return a target for a metric. Its text is a number or one of these words."""
+    """Return a target for a metric that is printed as a number or as one of these words."""
     return Target("metric", key, label, unit, MappingProxyType(dict(words or {})), if_zero=if_zero)
 
 
@@ -90,17 +90,17 @@ def only(key: str, label: str = "") -> tuple[Target]:
 
 
 def switch(key: str, words: Mapping[str, Value], label: str = "") -> Target:
-    """Return a target for a metric whose text is one of these words. Other texts are not understood."""
+    """Return a target for a metric that is printed as one of these words. Other texts are not understood."""
     return Target("metric", key, label, words=MappingProxyType(dict(words)), other_words="not understood")
 
 
 def state(key: str, words: Mapping[str, Value]) -> Target:
-    """Return a target for a metric whose text is one of these words. Other texts are ignored."""
+    """Return a target for a metric that is printed as one of these words. Other texts are ignored."""
     return Target("metric", key, words=MappingProxyType(dict(words)), other_words="ignored")
 
 
 def parsed(key: str, read: Read, label: str = "") -> Target:
-    """Return a target for a metric whose text is parsed by `read`."""
+    """Return a target for a metric. `read` parses the printed text."""
     return Target("metric", key, label, read=read)
 
 

@@ -1,7 +1,7 @@
 """Reads JSON from rocm-smi and hy-smi, even if it is invalid."""
 
-# Python's json module rejects missing commas (driver 6.3.31 for BW), surrounding text and truncated documents.
-# If an object has several empty keys (DTK 24.04), the module keeps only the last.
+# Python's json module rejects missing commas (driver 6.3.31 for Hygon's card BW), surrounding text and truncated
+# documents. If an object has several empty keys (DTK 24.04), the module keeps only the last.
 
 from __future__ import annotations
 

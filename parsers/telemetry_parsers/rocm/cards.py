@@ -45,7 +45,7 @@ _Partition = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class _Card:
-    """A card with its printed texts by key."""
+    """A card. `texts` maps each key to the text that the tool prints for it."""
 
     index: int
     texts: Mapping[str, str]

@@ -16,42 +16,42 @@ PROCESS_TABLE = "the process table"
 
 
 def not_understood(text: str) -> str:
-    """Return the problem text that a line cannot be parsed."""
+    """Return the problem text for a line that cannot be parsed."""
     return f"not understood: {quote(text)}"
 
 
 def value_without_key(text: str) -> str:
-    """Return the problem text that a value has no key in front of it."""
+    """Return the problem text for a value without a key in front of it."""
     return f"the key of this value is missing: {quote(text)}"
 
 
 def wrong_cells(text: str) -> str:
-    """Return the problem text that a row does not fit the headings."""
+    """Return the problem text for a row that does not fit the headings."""
     return f"the row does not fit the headings: {quote(text)}"
 
 
 def not_a_row(text: str, table: str = "the table") -> str:
-    """Return the problem text that a line in a table is not a row."""
+    """Return the problem text for a line in a table that is not a row."""
     return f"the line is not a row of {table}: {quote(text)}"
 
 
 def listed_twice(item: str) -> str:
-    """Return the problem text that an item, such as `card 3`, is listed twice."""
+    """Return the problem text for an item, such as `card 3`, that is listed twice."""
     return f"{item} is listed a second time; the first is kept"
 
 
 def wrong_count(printed_count: int | str, listed: int) -> str:
-    """Return the problem text that a list's length differs from the printed number of cards."""
+    """Return the problem text for a list whose length differs from the printed number of cards."""
     return f"the tool reports {printed_count} cards, but lists {listed}"
 
 
 def broken_document(fault: str) -> str:
-    """Return the problem text that JSON is truncated or invalid."""
+    """Return the problem text for truncated or invalid JSON."""
     return f"cut off or broken: {fault}"
 
 
 def several_runs(runs: int) -> str:
-    """Return the problem text that a text contains the output of several runs of a tool."""
+    """Return the problem text for a text with the output of several runs of a tool."""
     return f"the text contains {runs} runs of the tool; only the last run is read"
 
 

@@ -86,7 +86,7 @@ def _highest_if_mostly_known(values: array[float]) -> float:
 
 
 def sparkline(series: Series, window: Window, width: int, scale: Scale, glyphs: Glyphs) -> str:
-    """Return a line with one character for each part of the window, by the part's highest number."""
+    """Return a line with one character for each part of the window. The character shows the part's highest number."""
     return "".join(
         glyphs.gap if math.isnan(value) else glyphs.levels[_level_of(scale.ratio(value), _LEVELS) - 1]
         for value in maxima(series, window, width)

@@ -253,7 +253,7 @@ def _partition_readings(content: bytes, table: _PartitionTable) -> Iterator[Blob
         numbers_by_field = _unpack_fields(content, table.fields, table.first_offset + partition * table.size)
         if count == 1:
             yield from _convert_numbers({name: numbers_by_field[name] for name in ("vcn", "jpeg")})
-        elif partition:
+        elif partition > 0:  # the card itself stands for the first partition
             yield from _convert_numbers(numbers_by_field, partition)
 
 

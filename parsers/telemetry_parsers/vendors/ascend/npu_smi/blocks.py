@@ -165,7 +165,8 @@ def _store_chip(answer: _CardAnswer, device: int, section: Section, end_keys: Se
 def _check_end(
     draft: Draft, section: Section, end_keys: Sequence[keys.EndKey], other_keys: AbstractSet[str] = frozenset()
 ) -> bool:
-    """Return whether the section is complete, and report a truncated section. `other_keys` were printed elsewhere."""
+    """Return whether the section is complete, and report a truncated section."""
+    # An end key may require or exclude a key that is printed in another section (`other_keys`).
     last_key = section.last_key
     printed_keys = {*section.entries, *other_keys} | ({keys.CHIP_KEY} if section.part else set())
     is_complete = last_key not in KNOWN_KEYS or any(

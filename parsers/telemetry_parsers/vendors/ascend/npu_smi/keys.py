@@ -90,8 +90,8 @@ FIELDS: Mapping[str, tuple[Target, ...]] = {
 }
 # Values of the whole card. If the card has one chip, they may be printed below the chip's name.
 CARD_FIELDS: Mapping[str, Target] = {**CARD_SENSORS, "power dissipation": metric("power_card_watts")}
-# Values of the whole card that are printed below the name of its controller.
-PART_FIELDS: Mapping[str, Target] = {
+# Keys below the name of the card's controller. Their values describe the whole card.
+CONTROLLER_FIELDS: Mapping[str, Target] = {
     **CARD_FIELDS,
     "npu real-time power": metric("power_card_watts"),
     "voltage": metric("voltage_volts", "board"),
@@ -127,7 +127,7 @@ ECC_ENABLED_TARGET = switch("ecc_enabled", {"true": 1.0, "false": 0.0})
 HEALTH_TARGET = health({state: state for state in HEALTH_STATES})
 
 # These tables contain the metrics that the parser declares.
-TABLES = (FIELDS, MEMORY_FIELDS, ECC_FIELDS, PART_FIELDS, ECC_ENABLED_TARGET, HEALTH_TARGET)
+TABLES = (FIELDS, MEMORY_FIELDS, ECC_FIELDS, CONTROLLER_FIELDS, ECC_ENABLED_TARGET, HEALTH_TARGET)
 
 CARD_KEY, COUNT_KEY, CHIP_KEY, NAME_KEY = "npu id", "chip count", "chip id", "chip name"
 # The names of parts of a card that are not chips.

@@ -170,7 +170,7 @@ def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> N
 def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None:
     """Add the readings of a whole card to each of its chips, `devices`."""
     for key, entry in block.items():
-        target = keys.PART_FIELDS.get(key)
+        target = keys.CONTROLLER_FIELDS.get(key)
         if target is not None and (len(devices) > 1 or target.key != "power_card_watts"):
             for device in devices:
                 _store_entry(draft, device, entry, target)

@@ -1,4 +1,4 @@
-"""Reads output of npu-smi that no poll requests, such as `info watch`."""
+"""Reads saved output of npu-smi commands that the daemon never runs, such as `info watch`."""
 
 from __future__ import annotations
 

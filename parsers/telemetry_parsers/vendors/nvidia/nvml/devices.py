@@ -65,7 +65,7 @@ def power_kind(record: dict[str, Plain]) -> str | None:
     fields, calls = mapping(record.get("fields")), mapping(record.get("calls"))
     if "PowerUsage" in calls and error_in(calls["PowerUsage"]) is None:
         version = capability(record)
-        # PowerUsage returns the average since Ampere, except on GA100 (capability 8.0).
+        # PowerUsage returns an average on Ampere and newer GPUs, except on GA100 (capability 8.0).
         return None if version is None else "average" if version > (8, 0) else "instant"
     # If a card has ever reported an average, the main power reading remains the average.
     if record.get("has_power_average") is True and "power_average" in fields:

@@ -22,7 +22,7 @@ _TOTAL_LABEL = "all"
 
 
 def read_gpu(record: dict[str, Plain], device_draft: DeviceDraft) -> None:
-    """Store a GPU's readings from calls, fields and GPM."""
+    """Store a GPU's readings from NVML's calls, field values and GPU performance monitoring (GPM)."""
     calls, fields = mapping(record.get("calls")), mapping(record.get("fields"))
     _read_calls(calls, record, device_draft)
     _read_fields(fields, record, device_draft)
@@ -34,7 +34,7 @@ def read_gpu(record: dict[str, Plain], device_draft: DeviceDraft) -> None:
 
 
 def read_instance(record: dict[str, Plain], device_draft: DeviceDraft) -> None:
-    """Store a MIG instance's readings from calls and GPM."""
+    """Store a MIG instance's readings from NVML's calls and GPU performance monitoring (GPM)."""
     _read_calls(mapping(record.get("calls")), record, device_draft)
     if "gpm" in record:
         _read_gpm(record["gpm"], tables.GPM_OF_INSTANCE, device_draft)
