@@ -85,7 +85,7 @@ class Section:
         self.end_time = 0.0
 
     def leave(self, now: float) -> None:
-        """Leave the section. It ends when it was left as often as it was entered."""
+        """Leave the section. It ends when it has been left as often as it was entered."""
         start = self._open_starts.pop()
         if not self._open_starts:
             self._spans.append((start, now))

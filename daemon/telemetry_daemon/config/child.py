@@ -29,7 +29,7 @@ class CheckedConfig:
 
 
 class ConfigCheck:
-    """Validates the configuration in a child process, while the daemon imports its modules."""
+    """Validates the configuration in a child process, so that the daemon can import modules in the meantime."""
 
     def __init__(self, inputs: ConfigInputs, command: Sequence[str] | None = None) -> None:
         # Pass only the variables that may be settings.

@@ -182,7 +182,7 @@ def limits_sentence(row: SettingRow) -> str:
 
 
 def joined_words(words: tuple[str, ...]) -> str:
-    """Join words with commas, as in `a, b, or empty`."""
+    """Join words with commas. An empty word becomes "or empty" at the end."""
     return ", ".join(filter(None, words)) + (", or empty" if "" in words else "")
 
 

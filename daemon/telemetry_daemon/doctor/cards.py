@@ -225,8 +225,8 @@ def source_listings(source: str, devices: Iterable[Device], *, is_incomplete: bo
         yield Listing(source, vendor, len(slots) or len(addresses), slots, is_incomplete)
 
 
-def complete_in_container(machine: Machine, listings: Sequence[Listing], expected: Mapping[str, int]) -> list[Listing]:
-    """Return the listings that lack cards of the PCI bus, but contain all cards of this container."""
+def listings_in_container(machine: Machine, listings: Sequence[Listing], expected: Mapping[str, int]) -> list[Listing]:
+    """Return the listings that contain all cards of this container, but not all cards on the PCI bus."""
     if not machine.container:
         return []
 
@@ -237,8 +237,8 @@ def complete_in_container(machine: Machine, listings: Sequence[Listing], expecte
     return [item for item in listings if item.is_incomplete and item.card_count in possible_counts(item.vendor)]
 
 
-def notes(machine: Machine, complete_listings: Iterable[Listing]) -> Iterator[str]:
-    """Yield notes about virtual machines and the container, whose `complete_listings` contain all its cards."""
+def notes(machine: Machine, container_listings: Iterable[Listing]) -> Iterator[str]:
+    """Yield notes about virtual machines, the container, and the sources that list only the container's cards."""
     assigned_cards = [card for card in machine.cards if card.is_passed_through]
     if assigned_cards:
         drivers = ", ".join(sorted({card.driver for card in assigned_cards}))
@@ -246,7 +246,7 @@ def notes(machine: Machine, complete_listings: Iterable[Listing]) -> Iterator[st
         yield f"assigned to virtual machines: {counted(len(assigned_cards), 'card')} ({addresses}), bound to {drivers}"
     if machine.container:
         yield f"in a container ({machine.container}): the findings about limits and device nodes apply only to the container"
-    for listing in complete_listings:
+    for listing in container_listings:
         yield f"{listing.source} lists the {counted(listing.card_count, f'{listing.vendor} card')} of the container; the PCI bus has more cards"
 
 

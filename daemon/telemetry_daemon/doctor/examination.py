@@ -50,9 +50,9 @@ class Examination:
 
 def examine(examined: Examination) -> Examination:
     """Return the examination with its findings and notes."""
-    complete_listings = cards.complete_in_container(examined.machine, examined.listings, examined.expected)
-    findings = _findings(examined, {listing.source for listing in complete_listings})
-    return replace(examined, findings=tuple(findings), notes=tuple(cards.notes(examined.machine, complete_listings)))
+    container_listings = cards.listings_in_container(examined.machine, examined.listings, examined.expected)
+    findings = _findings(examined, {listing.source for listing in container_listings})
+    return replace(examined, findings=tuple(findings), notes=tuple(cards.notes(examined.machine, container_listings)))
 
 
 def examine_remote(view: DaemonView) -> Examination:

@@ -37,7 +37,7 @@ class DeviceNode:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """This machine. `container` is the kind of container, or ""."""
+    """The cards, device nodes and user of this machine. `container` is the kind of container, or ""."""
 
     user: str = "root"
     groups: tuple[str, ...] = ()

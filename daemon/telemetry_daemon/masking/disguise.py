@@ -113,14 +113,15 @@ def _replace_character(character: str, hash_byte: int) -> str:
 
 def _disguised_address(value: str, hash_bytes: bytes) -> str:
     """Return another address of the same form."""
-    head, colon, quad = value.rpartition(":")
-    choices = iter(hash_bytes)
+    hex_groups, colon, last_part = value.rpartition(":")  # the last part may be an IPv4 address
+    octet_bytes = iter(hash_bytes)
 
     def replaced_octet(match: re.Match[str]) -> str:
         least, greatest = _OCTET_RANGES[len(match[0])]
-        return str(least + next(choices) % (greatest - least + 1))
+        return str(least + next(octet_bytes) % (greatest - least + 1))
 
-    return "".join(map(_replace_hex_digit, head, reversed(hash_bytes))) + colon + _OCTET.sub(replaced_octet, quad)
+    new_digits = map(_replace_hex_digit, hex_groups, reversed(hash_bytes))  # the octets use the first bytes
+    return "".join(new_digits) + colon + _OCTET.sub(replaced_octet, last_part)
 
 
 def _copy_case(old: str, new: str) -> str:

@@ -183,8 +183,8 @@ def local_names(
     """Return this node's host, user and group names."""
     hostname = os.uname().nodename
     host_names = (hostname, *(name for line in _lines(hosts) for name in line.partition("#")[0].split()[1:]))
-    people = (*_people(_lines(users)), *_people(_lines(groups)), *(environment.get(name, "") for name in _LOGINS))
-    return frozenset((*host_names, *(name.partition(".")[0] for name in host_names), *people)) - {""}
+    account_names = (*_account_names(_lines(users) + _lines(groups)), *(environment.get(name, "") for name in _LOGINS))
+    return frozenset((*host_names, *(name.partition(".")[0] for name in host_names), *account_names)) - {""}
 
 
 def _lines(path: Path) -> list[str]:
@@ -194,7 +194,8 @@ def _lines(path: Path) -> list[str]:
         return []
 
 
-def _people(lines: list[str]) -> Iterator[str]:
+def _account_names(lines: list[str]) -> Iterator[str]:
+    """Yield the names of ordinary users or groups from lines of /etc/passwd or /etc/group."""
     for line in lines:
         name, *fields = line.split(":")
         if len(fields) > 1 and fields[1].isdecimal() and any(int(fields[1][:10]) in id_range for id_range in _USER_IDS):

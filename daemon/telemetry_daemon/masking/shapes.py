@@ -255,7 +255,7 @@ SHAPES = (*(replace(shape, required_words=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS))
     (r"(?<![\w.~])(?P<value>~[A-Za-z][\w.-]*)", "names"),
 ))  # fmt: skip
 
-# These shapes are searched first, even in the value after a key, because they are more precise than the key.
+# These shapes are searched for first, even in the value after a key, because they are more precise than the key.
 FIRST_SHAPES = _shapes(
     *(
         (rf"(?<![A-Za-z0-9_])(?P<value>{prefix}[{characters}]{{{min_length},2000}})(?![{characters}])", "whole")

@@ -32,7 +32,7 @@ class EarlyPolls:
         """Yield the polls that must run at once because of this outcome."""
         devices_changed = poll.lists_devices and self._remember_devices((source.name, poll.name), outcome.report)
         if devices_changed or events:
-            yield from self._slower_polls(source, poll)
+            yield from self._other_non_fast_polls(source, poll)
             yield from self._outdated_device_list_polls(source, sources)
         if poll.lists_devices and outcome.result.state == "ok":
             yield from self._dependent_polls(source.parser.vendor, sources)
@@ -51,7 +51,7 @@ class EarlyPolls:
         self._device_lists[key] = devices
         return devices != previous
 
-    def _slower_polls(self, source: Source, poll: Poll) -> Iterator[SourcePoll]:
+    def _other_non_fast_polls(self, source: Source, poll: Poll) -> Iterator[SourcePoll]:
         for other_poll in source.parser.polls:
             has_run = self._store.health_of((source.name, other_poll.name)) is not None
             if has_run and other_poll.tier != "fast" and other_poll.name != poll.name:

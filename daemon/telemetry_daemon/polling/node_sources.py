@@ -178,7 +178,7 @@ def _with_frequent_process_polls(parser: Parser) -> Parser:
 
 
 def reports_owners(parser: Parser) -> bool:
-    """Return whether a source reports owners or the progress of jobs."""
+    """Return whether the parser's source reports owners of devices, or the progress of jobs."""
     return any(_reader_name(poll) in {*_OWNER_READERS, _STEPS} for poll in parser.polls)
 
 

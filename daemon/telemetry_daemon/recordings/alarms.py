@@ -49,10 +49,10 @@ MAX_FILES_AN_HOUR: Mapping[Severity, int] = {Severity.MINOR: 3, Severity.SERIOUS
 MAX_SOURCE_FILES: Mapping[Severity, int] = {Severity.MINOR: 2, Severity.SERIOUS: 3, Severity.CRITICAL: 4}
 MAX_CARD_FILES: Mapping[Severity, int] = {Severity.MINOR: 1, Severity.SERIOUS: 2, Severity.CRITICAL: 3}
 MAX_CARD_FILES_OF_SAME_SEVERITY = 2
-# More files about the same fault would add no information.
-MAX_FAULT_FILES_A_DAY = 6
-# A card's first loss in a day gets a file despite the hourly limits, but a faulty source gets only this many.
-MIN_UP_SECONDS, MAX_FIRST_LOSSES_A_DAY = 600.0, 16
+MAX_FAULT_FILES_A_DAY = 6  # more files about the same fault would add no information
+# A card's first loss in a day gets a file despite the hourly limits, if the card was up this long before.
+MIN_UP_SECONDS = 600.0
+MAX_FIRST_LOSSES_A_DAY = 16  # such files for each source, because a faulty source may lose many cards
 _HOUR_SECONDS, _DAY_SECONDS = 3600.0, 86_400.0
 _MAX_CRITICAL_FAULTS = 4096
 _MAX_DEVICE_VALUES = 8 * bounds.MAX_LABEL_VALUES
@@ -205,7 +205,7 @@ class FlightFilePolicy:
         self._critical_faults: set[tuple[str, bool]] = set()
 
     def start_burst(self, alarm: Alarm, pending: CountedFile | None = None) -> CountedFile | None:
-        """Return a file if this alarm needs a new one and the limits allow it. The new file replaces `pending`."""
+        """Start a burst and return its file, which replaces `pending`. Return None if no file is needed or allowed."""
         now = self._monotonic()
         is_in_burst = now - self._last_alarm_time < QUIET_SECONDS and now - self._burst_start < MAX_BURST_SECONDS
         if is_in_burst and not self._needs_new_file(alarm, now, has_pending=pending is not None):

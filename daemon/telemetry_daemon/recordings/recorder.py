@@ -121,7 +121,7 @@ class _LineFile:
 
     def __init__(self, path: Path) -> None:
         descriptor = named.open_stream(path)
-        self._name_lock = _lock_file_name(path) if descriptor is None else None
+        self._locked_file = _lock_file_name(path) if descriptor is None else None
         self._descriptor = -1 if descriptor is None else descriptor
         self._is_file = descriptor is None or stat.S_ISREG(os.fstat(descriptor).st_mode)
         self._is_closed = self.is_lost = False
@@ -163,10 +163,10 @@ class _LineFile:
         self.size_bytes += len(data)
 
     def _write_data(self, data: bytes) -> None:
-        if self._name_lock is not None and self._descriptor < 0:
-            self._descriptor = self._name_lock.replace_and_open(data)
+        if self._locked_file is not None and self._descriptor < 0:
+            self._descriptor = self._locked_file.replace_and_open(data)
             return
-        if self._name_lock is not None and os.fstat(self._descriptor).st_nlink == 0:
+        if self._locked_file is not None and os.fstat(self._descriptor).st_nlink == 0:
             self.is_lost = True
             raise OSError(errno.ENOENT, "the recording file was removed while it was being written")
         folders.write(self._descriptor, data)
@@ -183,18 +183,18 @@ class _LineFile:
         self._is_closed = True
         if self._descriptor >= 0:
             os.close(self._descriptor)
-        if self._name_lock is not None:
-            self._name_lock.close()
+        if self._locked_file is not None:
+            self._locked_file.close()
 
 
 def _lock_file_name(path: Path) -> named.FileNameLock:
     try:
-        name_lock = named.FileNameLock(path)
+        locked_file = named.FileNameLock(path)
     except BlockingIOError:
         raise OSError(errno.EBUSY, "another process is recording to this file", str(path)) from None
-    if _may_be_replaced(name_lock.first_bytes(_HEAD_BYTES)):
-        return name_lock
-    name_lock.close()
+    if _may_be_replaced(locked_file.first_bytes(_HEAD_BYTES)):
+        return locked_file
+    locked_file.close()
     raise OSError(errno.EINVAL, "the existing file is not a recording", str(path))
 
 
@@ -293,7 +293,7 @@ class DaemonCaptures:
                     is_round_complete = True
                     seconds = self._seconds if self._continues_after_round() else 0.0
                     self.until = min(capture_or_status.round_ended, time.monotonic()) + seconds
-            elif capture_or_status.monotonic_time <= self.until:  # the daemon keeps sending while a slow caller reads
+            elif capture_or_status.monotonic_time <= self.until:  # later captures arrive if the caller is slow
                 yield capture_or_status
 
 

@@ -24,7 +24,7 @@ from telemetry_exporters.text import clean
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Plain
 
-if TYPE_CHECKING:  # imported only by the daemon and by viewers
+if TYPE_CHECKING:  # imported at run time only when needed
     from telemetry_daemon.remote import control_requests
     from telemetry_daemon.remote.control_socket import Handler
     from telemetry_daemon.state.history import History
@@ -124,7 +124,7 @@ class ReplayNode(Node):
         except (CommandError, ValueError) as error:
             return {"error": str(error)}
         position = controls.position
-        return {
+        return {  # the fields of control_requests.ReplayState
             "place": position,
             "length": self.survey.length,
             "shown": controls.wall_time(position),

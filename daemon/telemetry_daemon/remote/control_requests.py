@@ -95,7 +95,7 @@ class ResumeResult:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceState:
-    """The maintenance window. `not_kept` is the error if the window could not be saved."""
+    """The maintenance window. `not_kept` says why the window could not be saved."""
 
     ends_in: float | None
     reason: LongText
@@ -108,7 +108,7 @@ class MaintenanceState:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceEndResult:
-    """The result of ending maintenance. `not_kept` is the error if the end could not be saved."""
+    """The result of ending maintenance. `not_kept` says why the end could not be saved."""
 
     was_on: bool
     not_kept: LongText

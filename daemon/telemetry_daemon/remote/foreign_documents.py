@@ -206,7 +206,7 @@ def _parse_health(poll: PollJson, source: str) -> Health:
         lists_devices=False,
         state=_require_known_state(poll.state, source),
         reason=poll.reason,
-        attempted=0.0 if poll.age_seconds is None else 1.0,  # not 0 means attempted; the time is unknown
+        attempted=0.0 if poll.age_seconds is None else 1.0,  # 0 means never; 1 stands for an unknown time
         attempted_monotonic=-(poll.age_seconds or 0.0),
         seconds=poll.seconds or 0.0,
     )
@@ -258,7 +258,7 @@ def _parse_allocation(allocation: AllocationJson, subject: str) -> Allocation:
     return Allocation(
         owner=_parse_owner(allocation.owner),
         share=allocation.share,
-        # A newer daemon may send an unknown basis, which is only displayed.
+        # A newer daemon may send a basis that this version cannot display.
         basis=allocation.basis if allocation.basis in _BASES else "equal",
         is_allocated=allocation.allocated,
         is_used=allocation.used,

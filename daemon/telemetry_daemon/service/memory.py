@@ -14,7 +14,7 @@ _GC_THRESHOLD = 20_000
 _LIBC = ctypes.CDLL(None)
 
 
-def return_large_blocks() -> None:
+def return_large_blocks_to_system() -> None:
     """Make glibc return large blocks to the system."""
     _call_c_library("mallopt", _M_MMAP_THRESHOLD, _LARGE_BYTES)  # otherwise, glibc may keep 17 MiB
 

@@ -15,7 +15,7 @@ from telemetry_daemon.plugins.loading import ParserSet, load_parsers
 from telemetry_daemon.polling.node_sources import Node, RealNode
 from telemetry_daemon.recordings.last_minutes import CaptureFeed
 from telemetry_daemon.service.daemon import Service, ServiceArguments
-from telemetry_daemon.service.memory import collect_garbage_less_often, return_large_blocks, use_one_heap
+from telemetry_daemon.service.memory import collect_garbage_less_often, return_large_blocks_to_system, use_one_heap
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
@@ -51,8 +51,8 @@ class Replacement:
 
 
 def serve(inputs: ConfigInputs, check: ConfigCheck, replacement: Replacement) -> int:
-    """Serve until stopped, then exit the process."""
-    return_large_blocks()
+    """Serve this machine's devices, or their `replacement`, until stopped. Then exit the process."""
+    return_large_blocks_to_system()
     use_one_heap()
     collect_garbage_less_often()
     sys.setswitchinterval(_SWITCH_SECONDS)

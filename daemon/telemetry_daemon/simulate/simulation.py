@@ -47,7 +47,7 @@ class FaultRates:
     failed_polls: float = 0.0
     hung_cards: float = 0.0
     hung_jobs: float = 0.0
-    # Each of these faults begins a big job, which is a training run on all cards of the source.
+    # Each occurrence of the next three starts a big job, which is a training run on all cards of the source.
     slow_cards: float = 0.0
     slow_nodes: float = 0.0
     big_jobs: float = 0.0

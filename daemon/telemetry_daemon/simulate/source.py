@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, TypeVar
 
 from telemetry_daemon.readers.base import Reader, Targets
@@ -152,8 +152,8 @@ class SimulatedReader(Reader):
             yield device, replace(card, demo=replace(card.demo, card=model, partitions=()), load=load)
 
     def _take_events(self, index_by_position: Mapping[int, int], wall_time: float) -> Iterator[Event]:
-        for second, position, code in self._simulation.events:
-            event_time = round(wall_time - (self._simulation.now - second), 3)
+        for simulated_time, position, code in self._simulation.events:
+            event_time = round(wall_time - (self._simulation.now - simulated_time), 3)
             if position in index_by_position:
                 yield Event(index_by_position[position], code, wall_time=event_time)
         self._simulation.events.clear()
@@ -235,19 +235,20 @@ def simulated_sources(
 
 def parser_of(vendor: Vendor) -> SourceParser:
     """Return the parser of a vendor's simulated source."""
-    keys = _metrics_by_poll(vendor.demo)
+    metrics_by_poll = _metrics_by_poll(vendor.demo)
+    polls = [poll for poll in _POLLS if poll.name in metrics_by_poll]
     return SourceParser(
         name=vendor.demo.source,
         vendor=vendor.word,
-        gives=tuple(key for poll_keys in keys.values() for key in poll_keys),
-        polls=tuple(replace(poll, request=Library(READER, (vendor.word,))) for poll in _POLLS if poll.name in keys),
+        gives=tuple(chain.from_iterable(metrics_by_poll.values())),
+        polls=tuple(replace(poll, request=Library(READER, (vendor.word,))) for poll in polls),
         parse=parse,
     )
 
 
 def _metrics_by_poll(demo: Demo) -> dict[str, tuple[str, ...]]:
-    keys = {"readings": demo.fast, "slow": demo.slow, "inventory": demo.inventory}
-    return {poll: poll_keys for poll, poll_keys in keys.items() if poll_keys}
+    metrics_by_poll = {"readings": demo.fast, "slow": demo.slow, "inventory": demo.inventory}
+    return {poll: metrics for poll, metrics in metrics_by_poll.items() if metrics}
 
 
 def _not_supported(_card: CardState) -> str:

@@ -84,7 +84,7 @@ def compressed_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _uncompressed_blocks(data: bytes) -> Iterator[bytes]:
-    """Yield uncompressed blocks with these bytes, which end a deflate stream."""
+    """Yield the data as uncompressed blocks. The last block ends the deflate stream."""
     for start in range(0, len(data) or 1, _MAX_BLOCK_LENGTH):
         block = data[start : start + _MAX_BLOCK_LENGTH]
         yield _BLOCK_HEADER.pack(start + len(block) == len(data), len(block), len(block) ^ _MAX_BLOCK_LENGTH)

@@ -149,7 +149,7 @@ def _key(owner: Owner) -> tuple[str, str]:
 
 
 def load_hash_key(key_file: str, directory: str | None) -> bytes:
-    """Return the key in `key_file`, in `directory`, or a new key. Raise ConfigError if `key_file` is unusable."""
+    """Return the key from `key_file`, else from `directory`, else a new key. Raise ConfigError if `key_file` is unusable."""
     if key_file:
         return _key_from_file(key_file)
     return os.urandom(_NEW_KEY_BYTES) if directory is None else _key_in_directory(Path(directory))

@@ -46,7 +46,7 @@ class LedgerCard(Generic[_Holder]):
         self._curves: dict[str, array[float]] = {}
         self._events: list[tuple[float, str]] = []
         self.longest_segment = 0.0
-        # The tallies of unsettled use, and the number of array elements of each curve that they include.
+        # The tallies of unsettled use, and how many elements of each curve's array are already tallied.
         self._unsettled_tallies: Tallies[_Holder] = defaultdict(Tally)
         self._tallied_lengths: dict[str, int] = {}
         self._integrals: dict[str, Integral] = {}

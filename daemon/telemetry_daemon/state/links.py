@@ -22,7 +22,7 @@ class _Link:
 
     results_up: int = 0
     is_down: bool = False
-    taken: float = -math.inf
+    result_time: float = -math.inf
 
 
 class Links:
@@ -58,11 +58,11 @@ class Links:
 
 
 def _update_link(link: _Link, readings: Readings, position: int) -> None:
-    value, taken = readings.values[position], readings.origins[readings.shape.origins[position]].taken
-    if isinstance(value, Absent) or taken == link.taken:
+    value, result_time = readings.values[position], readings.origins[readings.shape.origins[position]].taken
+    if isinstance(value, Absent) or result_time == link.result_time:
         return
-    link.taken, link.is_down = taken, value == 0.0
-    link.results_up += value == 1.0
+    link.result_time, link.is_down = result_time, value == 0.0
+    link.results_up += 1 if value == 1.0 else 0
 
 
 def _lost_labels(links: dict[str, _Link]) -> tuple[str, ...]:

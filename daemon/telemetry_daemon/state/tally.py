@@ -67,7 +67,7 @@ class Timeline(Generic[_Holder]):
             self._shares[index] = {**remaining_shares, holder: unused_share} if unused_share > 0.0 else remaining_shares
 
     def spans(self, begin: float, end: float) -> Iterator[tuple[float, float, Mapping[_Holder, float]]]:
-        """Yield begin, end and shares of the spans in this period."""
+        """Yield (begin, end, shares) for each span in this period."""
         index = max(0, bisect_right(self._starts, begin) - 1)
         while index < len(self._starts) and self._starts[index] < end:
             span_end = self._starts[index + 1] if index + 1 < len(self._starts) else math.inf
@@ -75,7 +75,7 @@ class Timeline(Generic[_Holder]):
             index += 1
 
     def span_at(self, time: float) -> tuple[float, float, Mapping[_Holder, float]]:
-        """Return begin, end and shares of the span that contains this time."""
+        """Return (begin, end, shares) of the span that contains this time."""
         index = max(0, bisect_right(self._starts, time) - 1)
         span_end = self._starts[index + 1] if index + 1 < len(self._starts) else math.inf
         return self._starts[index], span_end, self._shares[index]

@@ -218,7 +218,7 @@ def _style_attributes(environment: Mapping[str, str]) -> Mapping[Style, int]:
 
 
 def _is_unicode(environment: Mapping[str, str]) -> bool:
-    # In the locale C, Python enables UTF-8 (PEP 538), although the terminal may not support UTF-8.
+    # In the C locale, Python enables UTF-8 (PEP 538), although the terminal may not support UTF-8.
     is_c_locale = sys.flags.utf8_mode == 1 and environment.get("LC_CTYPE") == "C.UTF-8"
     return not is_c_locale and locale.nl_langinfo(locale.CODESET).upper().replace("-", "") == "UTF8"
 

@@ -122,7 +122,7 @@ def _slurm_display_id(environment: Mapping[str, str]) -> str:
 
 
 def _first_value(environment: Mapping[str, str], variables: tuple[str, ...]) -> str:
-    """Return the value of the first variable that is set, without unprintable characters and shortened."""
+    """Return the value of the first variable that is set. Shorten it, and replace unprintable characters."""
     values = (environment.get(name, "").strip() for name in variables)
     value = next(filter(None, values), "")[:_MAX_VALUE_LENGTH]
     return value if value.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in value)

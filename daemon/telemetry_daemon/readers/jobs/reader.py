@@ -147,11 +147,8 @@ class JobsReader(Reader):
         if "problem" in job or "lives" in job or job.get("ended") is not None:
             return job
         state = self._cgroups.state_of(job["id"], job["sluid"], time.time())
-        return {
-            **job,
-            **({"lives": state.is_running} if state.is_running is not None else {}),
-            **({"ended": state.last_seen} if state.last_seen else {}),
-        }
+        cgroup_fields = {"lives": state.is_running, "ended": state.last_seen or None}
+        return {**job, **{key: value for key, value in cgroup_fields.items() if value is not None}}
 
     def _read_job_maps(self) -> tuple[Output, ...] | Failure:
         outputs = tuple(self._read_job_map(job_map) for job_map in self._job_maps)

@@ -160,7 +160,7 @@ class AccessControl:
         return self._loaded.create_channel()
 
     def decide(self, request: Request, caller: Caller, callback: DecisionCallback) -> None:
-        """Decide about a request, and call `callback` with the refusal, or with None if the request is allowed."""
+        """Decide whether to allow a request. Call `callback` with the refusal, or with None if the request is allowed."""
         credentials = request.headers.get("authorization", "")
         user = self._auth.cached_user(credentials)
         if self._error_text:
