@@ -31,10 +31,10 @@ with folders.replacement(int(sys.argv[1]), "killed"):
 needs_root = pytest.mark.needs("root")
 
 
-def made(path: Path, mode: int = 0o755, owner: int = -1) -> Path:
+def made(path: Path, mode: int = 0o755, owner: int = -1, group: int = -1) -> Path:
     path.mkdir(parents=True)
     path.chmod(mode)
-    os.chown(path, owner, -1)
+    os.chown(path, owner, group)
     return path
 
 
@@ -60,6 +60,9 @@ BAD: dict[str, Callable[[Path], Path]] = {
 }
 _FOR_ROOT: dict[str, Callable[[Path], Path]] = {
     "another's, where anybody could make it": lambda base: made(made(base / "tmp", 0o1777) / "a", owner=OTHER_USER),
+    "another's, where a group could make it": lambda base: made(
+        made(base / "tmp", 0o1775, group=OTHER_USER) / "a", owner=OTHER_USER
+    ),
     "another's link": lambda base: link(base / "link", made(base / "a"), OTHER_USER),
     "a link of root's in another's folder": lambda base: link(
         made(base / "x", owner=OTHER_USER) / "l", made(base / "a")

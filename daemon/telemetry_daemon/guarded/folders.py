@@ -158,7 +158,7 @@ class _OwnPathCheck(_SharedPathCheck):
         if owner in (ROOT, self._expected_owner):
             return
         # If another user can write to the parent folder, that user may have moved this folder here.
-        is_parent_trusted = self.last.is_protected and not self.last.status.st_mode & stat.S_IWOTH
+        is_parent_trusted = self.last.is_ours and not self.last.is_shared()
         if self._expected_owner != ROOT or not is_parent_trusted:
             raise UnsafeError(f"{step.path} belongs to user {owner}: chown root {step.path}")
         self._expected_owner = owner
