@@ -82,7 +82,7 @@ class Course:
         """Register the sources of a default installation with the store. Sources of other vendors are absent on this node."""
         metrics = DaemonMetrics(self._store)
         metrics.set_version()
-        metrics.record_reload(succeeded=1.0)
+        metrics.record_reload(succeeded=True)
         metrics.set_pci(counts_by_vendor(node))
         present = {parser.name for parser, _ in self._sources}
         for parser, _ in self._sources:

@@ -75,11 +75,11 @@ def status(*results, now=101.0):
         Poll("readings", REQUEST, interval=15.0, lists_devices=False),
         Poll("slow", REQUEST, tier="slow", interval=60.0, lists_devices=False),
     ]
-    polls = [
+    poll_healths = [
         health.health_after("tool", poll, capture(), result, poll.interval, None)
         for poll, result in zip(polls, results, strict=False)
     ]
-    return health.source_status("tool", "nvidia", polls, (), (), cpu_seconds=1.5, now=now)
+    return health.source_status("tool", "nvidia", poll_healths, (), (), cpu_seconds=1.5, now=now)
 
 
 OK, FAILED, STUCK = PollResult("ok"), PollResult("failed", "timeout", "10 s"), PollResult("stuck")
