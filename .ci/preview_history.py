@@ -174,7 +174,7 @@ class SimulatedNode:
         self._store.facts.set_maintenance(self._current_maintenance)
         daemon_metrics = DaemonMetrics(self._store)
         daemon_metrics.set_version()
-        daemon_metrics.record_reload(succeeded=1.0)
+        daemon_metrics.record_reload(succeeded=True)
         daemon_metrics.configure(Settings(expect=ExpectSettings(counts_by_vendor(tuple(plan.cards.items())))))
         daemon_metrics.set_plugin_failures(())
         daemon_metrics.set_pci(counts_by_vendor(tuple(plan.cards.items())))
