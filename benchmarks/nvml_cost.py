@@ -161,6 +161,7 @@ def measure(measured, seconds, rounds):
     """Make all calls once per round. The rounds begin at equal intervals."""
     begin = time.monotonic()
     for turn in range(rounds):
+        # The rounds begin at equal intervals, as polls do.
         time.sleep(max(0.0, begin + turn * seconds / rounds - time.monotonic()))
         for row in measured:
             row.run()

@@ -62,7 +62,7 @@ def stop_scraping(server: Server, interval_seconds: float, seconds: float) -> Qu
     card = max(cards, key=lambda card: (card["vendor"] == "nvidia", card["instance"], card["device"]))
     end = time.time()
     put_targets(server.targets_file, [])
-    time.sleep(_SETTLE_SECONDS)
+    time.sleep(_SETTLE_SECONDS)  # running scrapes end, so they do not disturb the measured queries
     return QueriedRange(end, seconds, STEP_SECONDS / interval_seconds, {**card, "node": card["instance"]})
 
 

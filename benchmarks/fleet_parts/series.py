@@ -39,9 +39,7 @@ def vendor_series() -> tuple[VendorSeries, ...]:
     for vendor in VENDOR_WORDS:
         one_card, all_cards = (_series_of(f"{count}x{vendor}") for count in (1, CARDS_PER_NODE))
         per_card = (all_cards - one_card) / (CARDS_PER_NODE - 1)
-        rows.append(
-            VendorSeries(vendor, max(per_card, _MEASURED_SERIES_PER_CARD.get(vendor, 0.0)), one_card - per_card)
-        )
+        rows.append(VendorSeries(vendor, _MEASURED_SERIES_PER_CARD.get(vendor, per_card), one_card - per_card))
     return tuple(rows)
 
 

@@ -52,7 +52,7 @@ class Page:
 async def main(port: str, page: Page) -> None:
     await asyncio.start_server(page.serve, "127.0.0.1", int(port))
     while True:
-        await asyncio.sleep(_INTERVAL_SECONDS)
+        await asyncio.sleep(_INTERVAL_SECONDS)  # the other programs also change their numbers once a second
         page.change_numbers()
 
 

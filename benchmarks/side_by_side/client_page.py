@@ -42,7 +42,7 @@ def main(port: str, page: str) -> None:
         sets.inc()
         for child, number in children:
             child.set(number + time.monotonic() % 1)
-        time.sleep(_INTERVAL_SECONDS)
+        time.sleep(_INTERVAL_SECONDS)  # the other programs also set their numbers once a second
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ def _wait_for_page(contestant: Contestant, process: subprocess.Popen[bytes], scr
                 return
         except OSError:  # The server does not listen yet.
             scraper.close()
-        time.sleep(_RETRY_SECONDS)
+        time.sleep(_RETRY_SECONDS)  # there is no event for the first complete page of another program
     last_output = " ".join(log.read_text(errors="replace").split())[-300:]
     raise NotServingError(
         f"{contestant.name} was not measured: its page has no {contestant.marker.decode()}. Last output: {last_output}"

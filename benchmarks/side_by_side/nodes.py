@@ -34,7 +34,6 @@ EVERY_SECOND = "[sources.{0}]\ninterval = 1.0\n"
 LIMITED_PROFILE = "wsl"
 POWER = "accelerator_power_watts"
 _BENCHMARKS = THIS.folder / "benchmarks"
-_LIBRARY = "libnvidia-ml.so.1"
 
 
 @dataclass(frozen=True, slots=True)

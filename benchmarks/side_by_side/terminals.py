@@ -40,7 +40,7 @@ class Screen:
         while marker not in self.printed:
             if time.perf_counter() > until:
                 raise NoScreenError(f"The screen never showed {marker.decode()}: {bytes(self.printed[-300:])!r}")
-            time.sleep(_RETRY_SECONDS)
+            time.sleep(_RETRY_SECONDS)  # another thread collects what the program prints
         return processes.cpu_seconds(self.pid)
 
     def watch(self, seconds: float) -> tuple[float, float]:
@@ -81,7 +81,7 @@ def _end(pid: int) -> None:
     while os.waitpid(pid, os.WNOHANG)[0] == 0:
         if time.perf_counter() > until:  # The program ignored the request to end and is killed.
             os.kill(pid, signal.SIGKILL)
-        time.sleep(_RETRY_SECONDS)
+        time.sleep(_RETRY_SECONDS)  # waitpid has no timeout
     for child in children:
         with contextlib.suppress(ProcessLookupError):  # The process ended with its parent.
             os.kill(child, signal.SIGKILL)

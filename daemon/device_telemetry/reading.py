@@ -28,7 +28,7 @@ PauseFunction = Callable[[float], bool]
 
 
 def _sleep(seconds: float) -> bool:
-    time.sleep(seconds)
+    time.sleep(seconds)  # until the next document is due
     return False  # the next document needs no new counters
 
 

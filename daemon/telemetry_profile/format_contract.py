@@ -16,7 +16,7 @@ Work = Literal["compute", "communication", "copy", "fused", "wait"]
 Clock = Literal["unix", "boot", "none"]
 # How kernels were assigned to steps: by their launches, by the times of the steps on the host, or by the tool ("").
 StepBasis = Literal["launch", "host", ""]
-# "told": the file contains the FLOPs. "shapes": a lower bound was computed from the shapes of matrix operators.
+# Words of the JSON document. "told": reported by the file. "shapes": a lower bound from the shapes of matrix operators.
 FlopsBasis = Literal["told", "shapes"]
 
 

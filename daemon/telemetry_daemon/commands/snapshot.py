@@ -196,7 +196,7 @@ def _print_snapshots(read_result: _ReadSnapshot, arguments: argparse.Namespace) 
         if arguments.watch is None:
             return _exit_status(result.snapshot, ids)
         is_first = False
-        time.sleep(arguments.watch)
+        time.sleep(arguments.watch)  # the interval that the user chose
 
 
 def _mention_simulation(arguments: argparse.Namespace) -> None:

@@ -72,4 +72,4 @@ class ClockGuard:
                 if not has_failed:
                     _logger.exception("the check of the clock failed; it will be repeated")
                 has_failed = True
-            time.sleep(TICK_SECONDS)
+            time.sleep(TICK_SECONDS)  # there is no event for a suspended machine

@@ -378,7 +378,7 @@ class Service:
             if self._clock_guard.ticks != ticks and self._poller.is_alive():
                 systemd.report_alive()
             ticks = self._clock_guard.ticks
-            await asyncio.sleep(interval / 2)
+            await asyncio.sleep(interval / 2)  # systemd expects a report in each interval
 
     def _run_housekeeping(self) -> None:
         self._daemon_metrics.set_pci(self._node.pci_counts())

@@ -90,7 +90,7 @@ class Follower(Feed):
             client = Client(self._address, self._credentials, _HEARTBEAT_SECONDS + REQUEST_TIMEOUT_SECONDS)
             with contextlib.closing(client), self._showing_errors():
                 self._read_events(client)
-            time.sleep(_RETRY_SECONDS)
+            time.sleep(_RETRY_SECONDS)  # a daemon that is down must not be asked without a pause
 
     def _read_events(self, client: Client) -> None:
         columns, scales = KEPT, tuple[float, ...]()

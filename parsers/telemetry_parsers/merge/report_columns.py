@@ -260,7 +260,3 @@ def _indices_by_preference(reports: Sequence[CheckedReport]) -> Iterator[int]:
 
 def _host_keys(shape: ReportShape) -> Iterator[ReadingKey]:
     return (shape.columns.keys[position] for position in shape.by_device[None])
-
-
-def _poll_key(checked: CheckedReport) -> tuple[str, str]:
-    return checked.report.source, checked.report.poll

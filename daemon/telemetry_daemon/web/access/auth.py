@@ -168,7 +168,7 @@ class BasicAuth:
         for _ in range(CLOSING_CHECKS):
             if self._worker is None or not self._worker.is_alive():
                 return
-            await asyncio.sleep(CLOSING_CHECK_SECONDS)
+            await asyncio.sleep(CLOSING_CHECK_SECONDS)  # joining the thread would block the event loop
 
     def _create_attempt(self, user: bytes, password: bytes) -> _Attempt:
         hashed = self._users.get(user, self._unknown_user_hash)

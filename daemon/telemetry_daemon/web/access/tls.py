@@ -197,7 +197,7 @@ class TlsChannel(Channel):
         """Continue the handshake. Return False if more bytes from the client are needed."""
         try:
             self._tls.do_handshake()
-        except ssl.SSLWantReadError:
+        except ssl.SSLWantReadError:  # the client has not sent all of its message yet
             return False
         except ssl.SSLError as error:
             raise HandshakeError(error.reason or str(error), self._outgoing.read()) from error

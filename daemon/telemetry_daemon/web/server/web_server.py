@@ -236,7 +236,7 @@ class _Acceptor:
             finally:
                 loop.remove_reader(self.listener.socket)
             if not self._is_stopping:
-                await asyncio.sleep(PAUSE_AFTER_FAILURE_SECONDS)
+                await asyncio.sleep(PAUSE_AFTER_FAILURE_SECONDS)  # descriptors or memory may become free
 
     async def _accept_until_error(self) -> None:
         try:
